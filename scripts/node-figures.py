@@ -95,7 +95,7 @@ def share(numbers: range, workers: int, users: tuple[Path, list[str]], work: Cal
                 return
             try:
                 work(client, number)
-            except Exception as fault:  # noqa: BLE001 - told by the caller
+            except Exception as fault:  # noqa: BLE001 - reported by the caller
                 faults.append(fault)
                 return
 

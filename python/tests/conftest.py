@@ -59,9 +59,9 @@ class Node:
             )
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
-            told = re.search(r"^listening on (\S+) as ", self.log.read_text(), re.MULTILINE)
-            if told and self.answers():
-                self.address = told[1]
+            found = re.search(r"^listening on (\S+) as ", self.log.read_text(), re.MULTILINE)
+            if found and self.answers():
+                self.address = found[1]
                 return self
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
@@ -76,9 +76,9 @@ class Node:
         return True
 
     def fingerprint(self) -> str:
-        told = re.search(r"SHA-256 of its key: ([0-9A-F:]+)", self.log.read_text())
-        assert told, self.log.read_text()
-        return "sha256:" + told[1].replace(":", "").lower()
+        found = re.search(r"SHA-256 of its key: ([0-9A-F:]+)", self.log.read_text())
+        assert found, self.log.read_text()
+        return "sha256:" + found[1].replace(":", "").lower()
 
     def client(self, **options: object) -> godwit.Client:
         return godwit.Client(socket=self.socket, **options)

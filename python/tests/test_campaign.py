@@ -157,9 +157,9 @@ def test_the_time_left_counts_the_waits(world):
     made = world.evaluate(document(at=["14:00"], repetitions=3))
     assert "the last one begins in 2.2 days" in made.cost()
     made.run()
-    told = [line.rsplit("; ", 1)[1] for line in world.said if line.startswith(("1/", "2/", "3/"))]
+    shown = [line.rsplit("; ", 1)[1] for line in world.said if line.startswith(("1/", "2/", "3/"))]
     # After the first one at 14:00, two days are left; nothing after the last.
-    assert told == ["2.0 days left", "24.0 h left", "0 s left"]
+    assert shown == ["2.0 days left", "24.0 h left", "0 s left"]
     assert any(line == "repetition 1 waits 4.5 h for its hour" for line in world.said)
 
 
@@ -310,7 +310,7 @@ def test_a_run_that_fails_is_kept_and_the_others_go_on(world):
     assert [row["state"] for row in rows] == ["complete", "timeout", "failed", "complete", "complete"]
     assert rows[2]["codes"] == ["unreachable"] and any("the node is away" in line for line in world.said)
     # All that reads rows takes those without a measurement, too.
-    assert advice.told(rows) and report._method({"plan": "p"}, rows) and report._head({"source": "", "destination": ""}, rows)
+    assert advice.as_text(rows) and report._method({"plan": "p"}, rows) and report._head({"source": "", "destination": ""}, rows)
     assert stats.by_setting(rows, "bytes_per_second") == {"m memory usual": {1: 125e6, 4: 125e6, 5: 125e6}}
     # A run over its time is not tried again; one that could not be measured is.
     assert [run.block for run in world.evaluate(document(repetitions=5)).left()] == [3]
@@ -341,8 +341,8 @@ def test_a_plan_says_its_bytes_before_a_set_is_made(world):
     plan = {"data": [{"name": "s", "spec": "zx-30GiB"}], "ends": ["disk"], "run": {"repetitions": 2, "scale": 0.1}}
     made = campaign.Campaign(world.client, plans.parse("x", plan, PLACES), Results(world.out), world.said.append, world.clock)
     made.prepare()
-    told = made.cost()
-    assert "write 64.4 GB at siteB:/data" in told and "Data sets of 32.2 GB are made first" in told
+    shown = made.cost()
+    assert "write 64.4 GB at siteB:/data" in shown and "Data sets of 32.2 GB are made first" in shown
     assert not any(line.startswith("data set") for line in world.said)
     made.forget()
     assert not world.out.exists()
@@ -388,7 +388,7 @@ def test_results_of_a_week_need_little_memory(tmp_path):
         results = Results(Path(sys.argv[1]))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(200):
-            run = {"key": f"{number}: x", "setting": "x", "share": 0.5 if number % 2 else 1, "ok": True, "told": ["a"]}
+            run = {"key": f"{number}: x", "setting": "x", "share": 0.5 if number % 2 else 1, "ok": True, "findings": ["a"]}
             samples = (Sample("here", float(at), "a figure with a long name " * 4, at / 7) for at in range(2000))
             results.add(run, samples)
         assert sum(1 for _ in results.samples()) == 400_000
@@ -407,7 +407,7 @@ def test_results_of_a_week_need_little_memory(tmp_path):
     import polars as pl
 
     runs = pl.read_parquet(tmp_path / "out" / "runs.parquet")
-    assert runs.schema["share"] == pl.Float64 and runs.schema["ok"] == pl.Boolean and runs["told"][0] == '["a"]'
+    assert runs.schema["share"] == pl.Float64 and runs.schema["ok"] == pl.Boolean and runs["findings"][0] == '["a"]'
     assert pl.scan_parquet(tmp_path / "out" / "samples.parquet").select(pl.len()).collect().item() == 400_000
 
 

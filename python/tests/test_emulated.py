@@ -163,15 +163,15 @@ def test_an_evaluation_that_is_stopped_removes_its_path_and_goes_on_later():
         assert running.stderr
         assert any(line.startswith("1/6 ") for line in running.stderr)
         running.terminate()
-        told = re.search(r"go on with: godwit-evaluate (.*)", running.stderr.read())
-        assert told
+        printed = re.search(r"go on with: godwit-evaluate (.*)", running.stderr.read())
+        assert printed
         running.wait(60)
         assert left_over() <= before
         assert subprocess.run(["pgrep", "-f", made], capture_output=True, text=True, check=False).stdout == ""
         # Until then, the tables have what there is.
         done = len(runs(root))
         assert pl.read_parquet(root / "out" / "runs.parquet").height == done < 6
-        again = [*words[: len(before_it) + 1], *shlex.split(told[1])]
+        again = [*words[: len(before_it) + 1], *shlex.split(printed[1])]
         said = subprocess.run(again, env=environment, capture_output=True, text=True, check=True).stderr
         assert f"{6 - done} runs of" in said and len(runs(root)) == 6
 

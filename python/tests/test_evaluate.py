@@ -244,13 +244,13 @@ def test_a_report_needs_no_other_file_and_follows_its_theme(sites, arguments, tm
     assert len(lines) == 32 and len(counted) >= 12
     pairs = [(counted[name], counted[name.replace(" tls ", " none ")]) for name in counted if " tls " in name]
     said = [f"undecided: {a} and {b} runs, and at least 7 pairs are needed" for a, b in pairs if a and b]
-    told = command(sites, "compare", str(out), "--settings", "tls,none")
-    assert Counter(line.split(": ", 1)[1] for line in told.stdout.splitlines()) == Counter(said), told.stdout
+    printed = command(sites, "compare", str(out), "--settings", "tls,none")
+    assert Counter(line.split(": ", 1)[1] for line in printed.stdout.splitlines()) == Counter(said), printed.stdout
     said = [f"undecided: {n} and {n} runs, and at least 5 of each are needed" for n in counted.values()]
-    told = command(sites, "compare", str(out), str(out))
-    assert Counter(line.split(": ", 1)[1] for line in told.stdout.splitlines()) == Counter(said), told.stdout
-    told = command(sites, "compare", str(out), str(out), "--json")
-    assert {one["word"] for one in json.loads(told.stdout)} == {"undecided"}
+    printed = command(sites, "compare", str(out), str(out))
+    assert Counter(line.split(": ", 1)[1] for line in printed.stdout.splitlines()) == Counter(said), printed.stdout
+    printed = command(sites, "compare", str(out), str(out), "--json")
+    assert {one["word"] for one in json.loads(printed.stdout)} == {"undecided"}
     wrong = command(sites, "compare", str(out), "--settings", "tls,nosuch", check=False)
     assert wrong.returncode != 0 and "no two settings differ" in wrong.stderr
     other = command(sites, *arguments, "--yes", "--destination", "siteB:/data/other", check=False)
@@ -274,9 +274,9 @@ def test_the_command_that_goes_on_names_the_folder_of_the_results():
     from godwit.evaluate.main import _again
 
     given = ["run", "quick", "--source", "here:/a b"]
-    told = "godwit-evaluate run quick --source 'here:/a b'"
-    assert _again(argparse.Namespace(given=given, out=None), Path("evaluation-1")) == f"{told} --out evaluation-1"
-    assert _again(argparse.Namespace(given=given, out=Path("x")), Path("x")) == told
+    printed = "godwit-evaluate run quick --source 'here:/a b'"
+    assert _again(argparse.Namespace(given=given, out=None), Path("evaluation-1")) == f"{printed} --out evaluation-1"
+    assert _again(argparse.Namespace(given=given, out=Path("x")), Path("x")) == printed
 
 
 def test_cores_over_time_need_no_order():

@@ -75,8 +75,8 @@ def test_a_job_that_waits_is_explained(sites, client):
     job = client.submit("here:/data/x", "siteB:/data/x", not_before="2100-01-01T00:00:00Z")
 
     async def walk(driver):
-        told = (await driver.call_tool("explain_job", {"job": job.id})).content[0].text
-        assert "[not_before]" in told
+        printed = (await driver.call_tool("explain_job", {"job": job.id})).content[0].text
+        assert "[not_before]" in printed
         began = time.monotonic()
         watched = (await driver.call_tool("watch_job", {"job": job.id, "seconds": 1})).structured_content
         assert not watched["has_ended"] and time.monotonic() - began < 30

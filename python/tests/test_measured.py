@@ -40,10 +40,10 @@ def plan(sites: Any, tmp_path: Path, name: str, **changes: Any) -> Any:
 
 
 def resident(path: Path) -> int:
-    told = subprocess.run(
+    printed = subprocess.run(
         ["fincore", "--bytes", "--noheadings", "--output", "RES", path], capture_output=True, text=True, check=True
     )
-    return int(told.stdout)
+    return int(printed.stdout)
 
 
 def test_cold_drops_a_set_from_the_cache(monkeypatch, sites, client, tmp_path):

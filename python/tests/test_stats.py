@@ -96,11 +96,11 @@ def test_the_order_of_the_sets_only_turns_the_verdict_round(first, second):
 @settings(max_examples=60, deadline=None)
 @given(VALUES)
 def test_a_summary_is_in_order(values):
-    told = stats.summary(values)
-    inner = [told.minimum, told.p05, told.quartile1, told.median, told.quartile3, told.p95, told.maximum]
+    summary = stats.summary(values)
+    inner = [summary.minimum, summary.p05, summary.quartile1, summary.median, summary.quartile3, summary.p95, summary.maximum]
     assert all(one <= other * (1 + 1e-9) for one, other in zip(inner, inner[1:]))
-    assert told.low <= told.median * (1 + 1e-9) and told.median <= told.high * (1 + 1e-9)
-    assert told.count == len(values) and not math.isnan(told.predictability)
+    assert summary.low <= summary.median * (1 + 1e-9) and summary.median <= summary.high * (1 + 1e-9)
+    assert summary.count == len(values) and not math.isnan(summary.predictability)
 
 
 def test_only_complete_and_undisturbed_runs_count():

@@ -239,10 +239,10 @@ def test_only_a_harmless_request_is_sent_again(twice, is_known, error, again):
 
 def test_tries_end_and_obey_the_node():
     tries = exchange.Tries(Call("GET", "/x", twice=True), retry_for=5, is_known=True)
-    told = RefusedError("the node", problem_of(429, {"code": "too_many_requests"}, ""), retry_after=4)
-    assert tries.pause(told) == 4
+    answered = RefusedError("the node", problem_of(429, {"code": "too_many_requests"}, ""), retry_after=4)
+    assert tries.pause(answered) == 4
     with pytest.raises(RefusedError):
-        tries.pause(told)
+        tries.pause(answered)
 
 
 def test_a_removal_whose_answer_was_lost_is_done():

@@ -53,15 +53,15 @@ try {
       const cells = await work.locator('tr[data-node] td.number').allTextContents();
       return cells.some((cell) => Number(cell) > 0);
     });
-    const { body: told } = await api(other, `/jobs/${id}/work`);
-    assert.equal(await work.locator('[data-controller]').getAttribute('data-controller'), told.controller);
-    for (const node of told.nodes) assert.ok((await work.locator(`tr[data-node="${node.node}"]`).textContent()).includes(told.targets[0].name));
+    const { body: seen } = await api(other, `/jobs/${id}/work`);
+    assert.equal(await work.locator('[data-controller]').getAttribute('data-controller'), seen.controller);
+    for (const node of seen.nodes) assert.ok((await work.locator(`tr[data-node="${node.node}"]`).textContent()).includes(seen.targets[0].name));
     assert.match(await work.locator('tr[data-kind="close"]').textContent(), /1/);
     assert.equal(await work.locator('[data-old]').count(), 0);
     await accessible(other, 'the work');
     await shot(other, 'work');
     await other.goto(`${second.url}/cluster`);
-    const controller = other.locator(`tr[data-node="${told.controller}"]`);
+    const controller = other.locator(`tr[data-node="${seen.controller}"]`);
     await controller.getByRole('link', { name: 'shared' }).waitFor();
     await controller.getByText('controls it', { exact: false }).waitFor();
     await shot(other, 'cluster-busy');
@@ -164,7 +164,7 @@ try {
     assert.ok(!JSON.stringify(invites).includes(token));
   });
 
-  await step('a lost node is told, and since when it is not heard', async () => {
+  await step('a lost node is shown, and since when it is silent', async () => {
     await third.stop('SIGKILL');
     const row = page.locator('tr[data-node="dtn3"][data-state="lost"]');
     await row.waitFor();

@@ -200,10 +200,10 @@ try {
       const plot = host.locator('figure').filter({ has: page.getByText(title, { exact: true }) });
       await plot.locator('canvas').waitFor();
     }
-    const told = async (title) => host.locator('figure').filter({ has: page.getByText(title, { exact: true }) }).locator('.told').textContent();
-    assert.match(await told('Processors busy'), /user \d+ %.*system \d+ %/s);
-    assert.match(await told('Memory available'), /\d [MG]i?B/);
-    assert.match(await told('Network of the machine'), /sent .*\/s.*received .*\/s/s);
+    const readout = async (title) => host.locator('figure').filter({ has: page.getByText(title, { exact: true }) }).locator('.readout').textContent();
+    assert.match(await readout('Processors busy'), /user \d+ %.*system \d+ %/s);
+    assert.match(await readout('Memory available'), /\d [MG]i?B/);
+    assert.match(await readout('Network of the machine'), /sent .*\/s.*received .*\/s/s);
     const choice = host.locator('select');
     await until('the host of the other end', async () => (await choice.locator('option').count()) === 2);
     await choice.selectOption('siteB (other end)');

@@ -65,7 +65,7 @@ try {
   for (let i = 0; i < FILES; i++) here.file(`set/d${i % 12}/f${i}`, BYTES);
 
   /** Runs the job, and gives what its page states once everything is known, and at its end. */
-  async function told(name, divide, nodes) {
+  async function statementsOf(name, divide, nodes) {
     const id = await here.submit('here:/data/set', `siteB:/data/${name}`, '--label', name, '--limit', `${LIMIT}`, '--divide', divide);
     await page.goto(`${here.url}/jobs/${id}`);
     const full = ({ rate, left, ends, done, files, limited, channels, ends_with_hosts }) =>
@@ -100,12 +100,12 @@ try {
 
   let lone;
   await step('the page of a job of one node states everything', async () => {
-    lone = await told('lone', 'never', 0);
+    lone = await statementsOf('lone', 'never', 0);
     assert.ok(lone.running.measured.length >= 4, JSON.stringify(lone.running));
   });
 
   await step('the page of a divided job states the same', async () => {
-    const divided = await told('divided', 'always', 3);
+    const divided = await statementsOf('divided', 'always', 3);
     assert.deepEqual(divided, lone);
   });
 

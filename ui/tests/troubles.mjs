@@ -49,7 +49,7 @@ try {
     await api(page, '/limits/site/siteB', 'DELETE');
   });
 
-  await step('a lost connection is told, and that it is back', async () => {
+  await step('a lost connection is shown, and that it is back', async () => {
     await there.stop('SIGKILL');
     await page.locator('[data-why="connection_lost"]').waitFor();
     await page.getByText('No connection since').waitFor();
@@ -65,7 +65,7 @@ try {
     await state(page, 'cancelled');
   });
 
-  await step('a scan that goes on is told, with the files that it has found', async () => {
+  await step('a running scan is shown, with the files that it has found', async () => {
     await here.godwit('gen', '8000x1B..2B', join(here.data, 'many'), '--seed', '3');
     await page.goto(here.url);
     // The page itself notes what it showed: a test that asks from outside may come too late.

@@ -63,10 +63,10 @@ def why(report: JobReport) -> List[str]:
 
 
 def _advice(summary: Mapping[str, Any]) -> str:
-    told = summary.get("bottleneck_told")
-    if not isinstance(told, dict):
+    finding = summary.get("bottleneck_told")
+    if not isinstance(finding, dict):
         return ""
-    return " ".join(str(told[name]) for name in ("figure", "advice") if told.get(name))
+    return " ".join(str(finding[name]) for name in ("figure", "advice") if finding.get(name))
 
 
 def _troubles(report: JobReport) -> List[str]:

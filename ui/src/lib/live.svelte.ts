@@ -23,7 +23,7 @@ class Live {
   loaded = $state(false);
 
   /** Time of the last event of each job, by `performance.now()`. */
-  #told = new Map<string, number>();
+  #reported = new Map<string, number>();
   #close: (() => void) | null = null;
   #queue: (() => void)[] = [];
   #reading = 0;
@@ -46,7 +46,7 @@ class Live {
     this.#close?.();
     this.#close = null;
     this.jobs.clear();
-    this.#told.clear();
+    this.#reported.clear();
     this.loaded = false;
     this.state = 'connecting';
   }
@@ -58,7 +58,7 @@ class Live {
   /** Puts in a job that a call has answered with, which was sent at `asked`. */
   put(job: Job, asked: number): void {
     // An answer may be older than an event that came meanwhile; it is never newer than the events that follow.
-    if (this.jobs.has(job.id) && (this.#told.get(job.id) ?? -Infinity) >= asked) return;
+    if (this.jobs.has(job.id) && (this.#reported.get(job.id) ?? -Infinity) >= asked) return;
     this.#set(job);
   }
 
@@ -69,7 +69,7 @@ class Live {
   /** Forgets a job that the node no longer has. */
   drop(id: string): void {
     this.jobs.delete(id);
-    this.#told.delete(id);
+    this.#reported.delete(id);
   }
 
   /** The rate of the job now; None where nothing moves or the figure is old. */
@@ -94,12 +94,12 @@ class Live {
     try {
       const [open, latest] = await Promise.all([this.#open(), call('get', '/api/v1/jobs', { query: { limit: 100 } })]);
       if (reading !== this.#reading) return;
-      const told = new Map([...latest.jobs, ...open].map((job) => [job.id, job]));
+      const current = new Map([...latest.jobs, ...open].map((job) => [job.id, job]));
       for (const [id, job] of this.jobs) {
         // A job that is no longer among the open ones has ended, or is gone.
-        if (!told.has(id) && !isOver(job.state)) this.drop(id);
+        if (!current.has(id) && !isOver(job.state)) this.drop(id);
       }
-      for (const job of told.values()) this.put(job, asked);
+      for (const job of current.values()) this.put(job, asked);
       this.loaded = true;
       this.state = 'live';
       this.why = '';
@@ -135,11 +135,11 @@ class Live {
     if (this.#queue.length === 0) setTimeout(() => this.#apply(), 30);
     if (name === 'job') {
       const job = JSON.parse(data) as Job;
-      this.#told.set(job.id, performance.now());
+      this.#reported.set(job.id, performance.now());
       this.#queue.push(() => this.#set(job));
     } else if (name === 'progress') {
-      const told = JSON.parse(data) as { id: string; progress: Progress };
-      this.#queue.push(() => this.#progress(told.id, told.progress));
+      const message = JSON.parse(data) as { id: string; progress: Progress };
+      this.#queue.push(() => this.#progress(message.id, message.progress));
     }
   }
 

@@ -7,16 +7,16 @@ const RANK: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 };
 
 class SessionState {
   /** None until the node has answered. */
-  told = $state.raw<Session | null>(null);
+  view = $state.raw<Session | null>(null);
   /** The session ended while the page was open. */
   ended = $state(false);
 
   get user(): string | null {
-    return this.told?.user ?? null;
+    return this.view?.user ?? null;
   }
 
   get role(): Role | null {
-    return this.told?.role ?? null;
+    return this.view?.role ?? null;
   }
 
   /** Whether the reader may do what needs this role. */
@@ -31,17 +31,17 @@ class SessionState {
   }
 
   async load(): Promise<void> {
-    this.told = await call('get', '/api/v1/session');
+    this.view = await call('get', '/api/v1/session');
   }
 
   async signIn(body: Schemas['NewSession']): Promise<void> {
-    this.told = await call('post', '/api/v1/session', { body });
+    this.view = await call('post', '/api/v1/session', { body });
     this.ended = false;
   }
 
   async signOut(): Promise<void> {
     await call('delete', '/api/v1/session');
-    this.told = await call('get', '/api/v1/session');
+    this.view = await call('get', '/api/v1/session');
   }
 }
 

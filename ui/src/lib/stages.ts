@@ -28,8 +28,8 @@ function milliseconds(seconds: number): string {
 }
 
 /** The stages from the source's storage to the destination's, in their order. */
-export function stages(told: Figures, scanning: boolean, streams: number): Stage[] {
-  const has = (name: string) => (name in told ? told[name]! : null);
+export function stages(measured: Figures, scanning: boolean, streams: number): Stage[] {
+  const has = (name: string) => (name in measured ? measured[name]! : null);
   const figure = (name: string, form: (value: number) => string) => {
     const value = has(name);
     return value === null ? [] : [form(value)];
@@ -117,8 +117,8 @@ export function stages(told: Figures, scanning: boolean, streams: number): Stage
 }
 
 /** The edge between two neighbouring stages. */
-export function edge(from: string, told: Figures): Edge {
-  const has = (name: string) => (name in told ? told[name]! : null);
+export function edge(from: string, measured: Figures): Edge {
+  const has = (name: string) => (name in measured ? measured[name]! : null);
   if (from === 'Read') {
     const [starved, full] = [has('send_idle'), has('buffer_full')];
     if (starved === null) return { fullness: null, text: '' };

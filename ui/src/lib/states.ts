@@ -88,8 +88,8 @@ export function failedSoFar(job: Job): string {
 export function because(job: Job, now: number): string {
   if (isMoving(job.state)) {
     // The node's note on a running job: a lost connection, or the site that runs it.
-    const told = reasonText(job.reason);
-    return [told, isScanning(job) ? 'The scan goes on: more files may come.' : ''].filter(Boolean).join(' ');
+    const shownReason = reasonText(job.reason);
+    return [shownReason, isScanning(job) ? 'The scan goes on: more files may come.' : ''].filter(Boolean).join(' ');
   }
   if (job.state === 'complete') {
     const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';

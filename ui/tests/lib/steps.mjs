@@ -48,8 +48,8 @@ export async function accessible(page, what) {
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   const { violations } = await new AxeBuilder({ page }).analyze();
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  const told = serious.map(({ id, help, nodes }) => `${what}: ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
-  assert.deepEqual(told, []);
+  const findings = serious.map(({ id, help, nodes }) => `${what}: ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
+  assert.deepEqual(findings, []);
 }
 
 /** A request of the page to the node, with the cookie of the page. */

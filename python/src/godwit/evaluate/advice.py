@@ -110,7 +110,7 @@ def _path_mend(runs: Sequence[Mapping[str, Any]]) -> str:
     return _PATH_MENDS.get(cause, _UNCLEAR).format(most=most)
 
 
-def told(runs: Sequence[Mapping[str, Any]]) -> str:
+def as_text(runs: Sequence[Mapping[str, Any]]) -> str:
     """The ceilings and the advice, for a terminal."""
     found = {name: stats.summary([*one.values()]) for name, one in stats.by_setting(runs, "bytes_per_second").items()}
     rows = [f"{name}: {size(one.median)}/s ({size(one.low)} to {size(one.high)})" for name, one in found.items()]

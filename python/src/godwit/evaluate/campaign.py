@@ -11,7 +11,7 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Tuple
 
 from ..client import Client
 from ..errors import GodwitError, SetupError
-from ..progress import size as told_size
+from ..progress import size as size_text
 from . import machine, sets
 from .cgroups import Throttling
 from .emulated import FAR, NEAR, Emulated
@@ -21,7 +21,7 @@ from .plan import Data, Plan, Run
 from .probes import Probes, timed_by
 from .results import Results
 from .sampler import Sampler
-from .schedule import told as duration
+from .schedule import duration_text as duration
 
 _IDLE_WAIT = 60.0
 # So many times of a setting say how long its next run takes.
@@ -142,10 +142,10 @@ class Campaign:
         made = sum(self._promised_size(data, rate) for data in self.plan.data if data.spec) * max(1, len(self.plan.sites))
         seconds = sum(moved.values()) / rate + len(runs)
         said = (
-            f"{len(runs)} runs of {len({run.setting for run in runs})} settings. They move {told_size(sum(moved.values()))} and "
-            f"write {told_size(written)} at {self.plan.destination}, which is removed after each run. "
-            f"Data sets of {told_size(made)} are made first. Memory to memory gives "
-            f"{told_size(rate)}/s now, so this takes at least {duration(seconds)}."
+            f"{len(runs)} runs of {len({run.setting for run in runs})} settings. They move {size_text(sum(moved.values()))} and "
+            f"write {size_text(written)} at {self.plan.destination}, which is removed after each run. "
+            f"Data sets of {size_text(made)} are made first. Memory to memory gives "
+            f"{size_text(rate)}/s now, so this takes at least {duration(seconds)}."
         )
         if not self.plan.repetitions:
             said += " They are repeated until the time is over."
@@ -221,7 +221,7 @@ class Campaign:
         marks = " (disturbed)" if row["disturbed"] else f" ({row['error']})" if row.get("error") else ""
         whole = f"/{len(self.plan.runs())}" if self.plan.repetitions else ""
         self._say(
-            f"{number}{whole} {run.key}: {told_size(row['bytes_per_second'])}/s, {row['seconds']:.1f} s, "
+            f"{number}{whole} {run.key}: {size_text(row['bytes_per_second'])}/s, {row['seconds']:.1f} s, "
             f"{row['state']}{marks}; {duration(self.rest(block, rest))} left"
         )
 

@@ -24,7 +24,7 @@ def path(reports: Sequence[JobReport]) -> Dict[str, float]:
     return {name: statistics.median(one.get(name, 0.0) for one in samples) for name in _PATH} if samples else {}
 
 
-def told(reports: Sequence[JobReport]) -> List[str]:
+def findings(reports: Sequence[JobReport]) -> List[str]:
     """The findings of the jobs, for people."""
     found = []
     for report in reports:

@@ -41,7 +41,7 @@ def _against(runs: Runs, hosts: Hosts, factor: str) -> str:
             settings[str(run["setting"])] = (line, float(run["factors"][factor]))
     held = ", ".join(f"{name} {value:g}" for name, value in least.items())
     shown = f"<p class='soft'>With {markup.text(held)}.</p>" if held else ""
-    for told, figure in COUNTED.items():
+    for label, figure in COUNTED.items():
         for site in hosts.sites():
             series: Dict[str, Points] = {}
             for setting, (line, value) in settings.items():
@@ -50,8 +50,8 @@ def _against(runs: Runs, hosts: Hosts, factor: str) -> str:
                     series.setdefault(line, []).append((value, float(mean)))
             series = {line: points for line, points in series.items() if len(points) > 1}
             if series:
-                drawing = figures.lines(series, _FACTORS.get(factor, factor), f"{told} each second", log_x=True)
-                shown += markup.figure(f"{site}: {told}", drawing)
+                drawing = figures.lines(series, _FACTORS.get(factor, factor), f"{label} each second", log_x=True)
+                shown += markup.figure(f"{site}: {label}", drawing)
     return shown + _absent(hosts, runs)
 
 
@@ -59,8 +59,8 @@ def _absent(hosts: Hosts, runs: Runs) -> str:
     """The figures that no node gave."""
     settings = {str(run["setting"]) for run in runs}
     absent = [
-        told
-        for told, figure in COUNTED.items()
+        label
+        for label, figure in COUNTED.items()
         if all(hosts.mean(setting, site, figure) is None for setting in settings for site in hosts.sites())
     ]
     said = f"{', '.join(absent).capitalize()}: not sampled. [[watch]] names nodes whose hosts are sampled."

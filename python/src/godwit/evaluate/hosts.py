@@ -135,9 +135,9 @@ class Hosts:
             name = f"{interface[1]} {interface[2]}{_OF_JOB}"
             self._interfaces.setdefault(place, {}).setdefault(name, []).append((at, value))
         else:
-            for told, known in COUNTED.items():
+            for label, known in COUNTED.items():
                 if name == known:
-                    self._lines.setdefault(place, {}).setdefault(told, []).append((at, value))
+                    self._lines.setdefault(place, {}).setdefault(label, []).append((at, value))
 
 
 def counts(run: Mapping[str, Any]) -> bool:

@@ -81,14 +81,14 @@ def described(words: Sequence[str]) -> Dict[str, Any]:
         if not name or not file:
             raise SetupError("usage", f"--machine {word}: write NAME=FILE")
         try:
-            told = json.loads(Path(file).read_text(encoding="utf-8"))
+            printed = json.loads(Path(file).read_text(encoding="utf-8"))
         except OSError as error:
             raise SetupError("usage", f"--machine {word}: cannot read {file}: {error.strerror}") from error
         except ValueError:
-            told = None
-        if not isinstance(told, dict) or not isinstance(told.get("kernel"), str):
+            printed = None
+        if not isinstance(printed, dict) or not isinstance(printed.get("kernel"), str):
             raise SetupError("usage", f"--machine {word}: {file} is not what godwit-evaluate machine prints")
-        found[name] = told
+        found[name] = printed
     return found
 
 
@@ -104,8 +104,8 @@ def mounts(text: str) -> List[str]:
 def _interfaces() -> List[Dict[str, str]]:
     found = []
     for path in sorted(Path("/sys/class/net").glob("*")):
-        told = {name: _read(path / name) for name in ("operstate", "mtu", "speed")}
-        found.append({"name": path.name, **told, "numa_node": _read(path / "device" / "numa_node")})
+        state = {name: _read(path / name) for name in ("operstate", "mtu", "speed")}
+        found.append({"name": path.name, **state, "numa_node": _read(path / "device" / "numa_node")})
     return found
 
 

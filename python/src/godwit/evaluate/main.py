@@ -171,7 +171,7 @@ def _evaluate(asked: argparse.Namespace, client: Client, plan: Plan, made: Optio
     if not asked.keep_data:
         campaign.remove()
     runs = Results(out).runs()
-    print(json.dumps(verdict.judge(runs).document(), indent=1) if asked.json else printable_lines(advice.told(runs)))
+    print(json.dumps(verdict.judge(runs).document(), indent=1) if asked.json else printable_lines(advice.as_text(runs)))
     _say(f"results: {out}")
     _say(f"the report: {write(out)}")
 

@@ -126,7 +126,7 @@ def failed(plan: Plan, run: Run, began: float, seconds: float, error: GodwitErro
         ("bottleneck", "cpu_seconds_source", "cpu_seconds_destination", "joules_per_terabyte", "forecast_error")
     )
     rates = dict.fromkeys(("bytes_per_second", "peak_bytes_per_second", "steal", "sampling_seconds"), 0.0)
-    lists: Dict[str, List[Any]] = {name: [] for name in ("jobs", "told", "channels", "nodes", "steal_of")}
+    lists: Dict[str, List[Any]] = {name: [] for name in ("jobs", "findings", "channels", "nodes", "steal_of")}
     times = dict.fromkeys(("seconds", "first_done", "last_done"), max(seconds, 1e-3))
     about = {"sites": sites(plan, run), "is_pair": any(run.pair), "throttled": {}, "path": {}, "began": began}
     amounts = dict.fromkeys(("bytes", "files", "resent_bytes"), 0)
@@ -171,7 +171,7 @@ def figures(run: Run, reports: List[JobReport]) -> Dict[str, Any]:
         "bytes_per_second": moved / seconds,
         "peak_bytes_per_second": peak(reports),
         "bottleneck": most(bottlenecks(reports)),
-        "told": evidence.told(reports),
+        "findings": evidence.findings(reports),
         "path": evidence.path(reports),
         "channels": evidence.channels(reports),
         "nodes": nodes,

@@ -93,8 +93,8 @@ def _ceilings(runs: Sequence[Mapping[str, Any]]) -> str:
         if best:
             name = f"{_ENDS[most]}, {variant}"
             medians[name], intervals[name] = summaries[best].median, (summaries[best].low, summaries[best].high)
-    told = markup.listed([one.line() for one in verdict.judge(runs).ceilings])
-    return figures.waterfall(medians, intervals) + told + "<p class='soft'>The best setting of each; bars end at the median.</p>"
+    limits = markup.listed([one.line() for one in verdict.judge(runs).ceilings])
+    return figures.waterfall(medians, intervals) + limits + "<p class='soft'>The best setting of each; bars end at the median.</p>"
 
 
 def _distributions(runs: Sequence[Mapping[str, Any]]) -> List[str]:
@@ -126,10 +126,10 @@ def _table(summaries: Mapping[str, stats.Summary], peaks: Mapping[str, float]) -
     ]
     rows = []
     for name, one in summaries.items():
-        told = [one.minimum, one.p05, one.quartile1, one.median, one.quartile3, one.p95, one.maximum, one.mean, one.deviation]
+        spread = [one.minimum, one.p05, one.quartile1, one.median, one.quartile3, one.p95, one.maximum, one.mean, one.deviation]
         peak = f"{size(peaks[name])}/s" if name in peaks else "-"
         between = f"{size(one.low)} to {size(one.high)}"
-        rows.append([name, str(one.count), *[f"{size(value)}/s" for value in told], peak, between])
+        rows.append([name, str(one.count), *[f"{size(value)}/s" for value in spread], peak, between])
     return markup.rows(heads, rows)
 
 

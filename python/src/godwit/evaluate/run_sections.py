@@ -21,10 +21,10 @@ def peaks(runs: Runs) -> str:
         found[setting] = {"average": average, "peak": max(peak.values())}
     if not found:
         return markup.section(title, markup.missing("No run was long enough: the nodes take a sample each second."))
-    told = "The median of the averages of the runs, and the best second of any of them, of all jobs together."
+    caption = "The median of the averages of the runs, and the best second of any of them, of all jobs together."
     if any(one["peak"] < one["average"] for one in found.values()):
-        told += " A peak below its average: the runs ended before a node had taken a sample of their best second."
-    return markup.section(title, figures.bars(found) + f"<p class='soft'>{told}</p>")
+        caption += " A peak below its average: the runs ended before a node had taken a sample of their best second."
+    return markup.section(title, figures.bars(found) + f"<p class='soft'>{caption}</p>")
 
 
 def against_factors(runs: Runs) -> List[str]:
@@ -136,7 +136,7 @@ def _shares(runs: Runs, name: str, figure: str) -> Dict[str, Dict[str, float]]:
         if counts(run) and len(several) > 1:
             for one in several:
                 found.setdefault(str(run["setting"]), {}).setdefault(str(one["name"]), []).append(float(one[figure]))
-    return {setting: {one: sum(values) / len(values) for one, values in told.items()} for setting, told in found.items()}
+    return {setting: {one: sum(values) / len(values) for one, values in rates.items()} for setting, rates in found.items()}
 
 
 def _even(amounts: Mapping[str, float]) -> float:
@@ -194,8 +194,8 @@ def matrix(runs: Runs) -> str:
 def _cell(rates: Optional[List[float]]) -> str:
     if not rates:
         return "-"
-    told = stats.summary(rates)
-    return f"{size(told.median)}/s ({size(told.quartile1)} to {size(told.quartile3)}, n {told.count})"
+    spread = stats.summary(rates)
+    return f"{size(spread.median)}/s ({size(spread.quartile1)} to {size(spread.quartile3)}, n {spread.count})"
 
 
 # More lines hide each other.

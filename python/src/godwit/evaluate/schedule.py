@@ -56,7 +56,7 @@ def duration(name: str, given: Any) -> float:
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 
-def told(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A time for people."""
     if seconds < 90:
         return f"{seconds:.0f} s"

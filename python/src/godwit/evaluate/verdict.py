@@ -123,14 +123,14 @@ def judge(runs: Runs) -> Verdict:
 
 def _ceiling(ends: str, runs: Runs) -> Optional[Ceiling]:
     mine = [run for run in runs if run["ends"] == ends]
-    told = {name: stats.summary([*one.values()]) for name, one in stats.by_setting(mine, "bytes_per_second").items()}
-    best = stats.best(told)
+    summaries = {name: stats.summary([*one.values()]) for name, one in stats.by_setting(mine, "bytes_per_second").items()}
+    best = stats.best(summaries)
     if best is None:
         return None
     counted = [run for run in mine if run["setting"] == best and _counts(run)]
     reasons = Counter(_reason(run) for run in counted)
     (stage, cause), _ = reasons.most_common(1)[0]
-    spread = told[best]
+    spread = summaries[best]
     text = _words(stage, cause, next(run for run in counted if _reason(run) == (stage, cause)))
     return Ceiling(ends, best, spread.median, spread.low, spread.high, stage, cause, text, spread.count)
 
@@ -205,12 +205,12 @@ def _words(stage: str, cause: Optional[str], run: Mapping[str, Any]) -> str:
     elif cause == "cgroup":
         parts.append(f"in {max(run['throttled'].values()):.0%} of its periods")
     elif cause is None:
-        parts += _figures_told(run)
+        parts += _first_finding(run)
     return "; ".join(parts)
 
 
-def _figures_told(run: Mapping[str, Any]) -> List[str]:
-    return list(run.get("told") or ())[:1]
+def _first_finding(run: Mapping[str, Any]) -> List[str]:
+    return list(run.get("findings") or ())[:1]
 
 
 def _counts(run: Mapping[str, Any]) -> bool:
