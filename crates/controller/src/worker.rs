@@ -314,8 +314,8 @@ impl JobContext<'_> {
                 }
                 _ => self.members(&leased),
             };
-            let brought = match done {
-                Ok(brought) => brought,
+            let lease_outcome = match done {
+                Ok(lease_outcome) => lease_outcome,
                 // The worker was stopped.
                 Err(_) if !self.goes_on() => back(&items, None),
                 Err(failure) => self
@@ -324,21 +324,21 @@ impl JobContext<'_> {
             };
             let paced = items.iter().filter(|item| is_paced(&item.task));
             let paced: Vec<u64> = paced.map(|item| item.number).collect();
-            let settled = brought.settled.iter().filter(is_done);
+            let settled = lease_outcome.settled.iter().filter(is_done);
             let settled = settled.filter(|settled| paced.contains(&settled.number));
             took.settled += settled.count() as u64;
-            took.files += brought.files;
-            took.bytes += brought.bytes;
-            unread = unread.max(brought.unread);
+            took.files += lease_outcome.files;
+            took.bytes += lease_outcome.bytes;
+            unread = unread.max(lease_outcome.unread);
             let settle = WorkOp::Settle(Box::new(Settle {
                 runner: self.node.runner.clone(),
                 lease,
-                items: brought.settled,
-                files: brought.files,
-                bytes: brought.bytes,
-                trouble: brought.trouble,
-                cut: brought.cut,
-                looked: self.knows(LEVEL_MOVED).then_some(brought.looked),
+                items: lease_outcome.settled,
+                files: lease_outcome.files,
+                bytes: lease_outcome.bytes,
+                trouble: lease_outcome.trouble,
+                cut: lease_outcome.cut,
+                looked: self.knows(LEVEL_MOVED).then_some(lease_outcome.looked),
             }));
             // From now on the state counts it.
             let flight = self.shared.flight.lock();
@@ -430,7 +430,7 @@ impl JobContext<'_> {
             }
         }
         let work: Vec<_> = items.iter().filter_map(item_of).collect();
-        let mut brought = LeaseOutcome::default();
+        let mut lease_outcome = LeaseOutcome::default();
         let (mut heard, mut is_over) = (BatchOutcome::default(), true);
         let mut ended = None;
         if !work.is_empty() || !names.is_empty() {
@@ -441,38 +441,41 @@ impl JobContext<'_> {
             };
             let list = is_listed.then(|| NameList::in_memory(names));
             let sent = self.sending().transfer(&make, list, true);
-            (heard, brought.cut) = (sent.heard, sent.cut);
+            (heard, lease_outcome.cut) = (sent.heard, sent.cut);
             match sent.ended {
                 Ok(summary) => ended = Some(summary),
                 Err(failure) => {
                     is_over = false;
                     let is_trouble = self.goes_on() && !sent.gives_back;
-                    brought.trouble = is_trouble.then(|| trouble(&failure));
+                    lease_outcome.trouble = is_trouble.then(|| trouble(&failure));
                 }
             }
         }
         let is_faulty = heard.is_unread || !failed.is_empty();
         if is_over {
             let moved = self.flight().moved();
-            brought.unread = self.judge(leased, is_faulty, moved.files > 0 || moved.bytes > 0);
-            is_over = brought.unread == Verdict::Keep;
+            lease_outcome.unread =
+                self.judge(leased, is_faulty, moved.files > 0 || moved.bytes > 0);
+            is_over = lease_outcome.unread == Verdict::Keep;
         }
         match ended {
-            Some(Summary::Transfer(summary)) if is_over => self.count(&mut brought, Some(&summary)),
-            _ => self.count(&mut brought, None),
+            Some(Summary::Transfer(summary)) if is_over => {
+                self.count(&mut lease_outcome, Some(&summary))
+            }
+            _ => self.count(&mut lease_outcome, None),
         }
         if is_over {
-            brought.looked = brought.looked.plus(found);
+            lease_outcome.looked = lease_outcome.looked.plus(found);
         }
         if !leased.work.counts.reports_names {
-            brought.looked.names = 0;
+            lease_outcome.looked.names = 0;
         }
-        brought.settled = settlements(items, &heard, is_over);
-        for settled in brought.settled.iter_mut().filter(|_| is_over) {
+        lease_outcome.settled = settlements(items, &heard, is_over);
+        for settled in lease_outcome.settled.iter_mut().filter(|_| is_over) {
             if failed.contains(&settled.number) {
                 settled.outcome = Settlement::Failed {};
             }
         }
-        Ok(brought)
+        Ok(lease_outcome)
     }
 }

@@ -261,8 +261,8 @@ fn a_lone_pair_is_not_divided_by_itself() {
         let log = log(&here, &id);
         assert!(!log.contains("divided"), "{log}");
     }
-    let brought = there.admin(&["job", "list", "--all", "--json"]).out;
-    assert_eq!(brought, "", "no job runs there");
+    let jobs_there = there.admin(&["job", "list", "--all", "--json"]).out;
+    assert_eq!(jobs_there, "", "no job runs there");
 }
 
 #[test]

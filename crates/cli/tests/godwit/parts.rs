@@ -124,11 +124,11 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
     // The other one takes over.
     let parts = [(0, PART), (PART, LAST)];
     let items = parts.map(|(offset, bytes)| part(offset, bytes)).to_vec();
-    let brought = client.begin(&other, items, &[]).end();
-    brought.result.as_ref().expect("brought");
+    let ended_part = client.begin(&other, items, &[]).end();
+    ended_part.result.as_ref().expect("ended_part");
     let held = parts
         .iter()
-        .zip(brought.digests(parts.len()).into_iter().flatten());
+        .zip(ended_part.digests(parts.len()).into_iter().flatten());
     let held = held.map(|((offset, bytes), digest)| HeldPart {
         offset: *offset,
         bytes: *bytes,

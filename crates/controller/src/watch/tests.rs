@@ -67,11 +67,11 @@ fn sending(watch: &Watch, crew: &[String]) -> Vec<String> {
 
 /// The number of nodes that send after these seconds, and the bytes that they moved.
 fn run(watch: &mut Watch, path: &mut Path, crew: &[String], seconds: std::ops::Range<u64>) -> f64 {
-    let mut brought = 0.0;
+    let mut moved_bytes = 0.0;
     for second in seconds {
         let sends = sending(watch, crew);
         let mut reported = path.second(&sends);
-        brought += reported.iter().map(|one| one.bytes_per_second).sum::<f64>();
+        moved_bytes += reported.iter().map(|one| one.bytes_per_second).sum::<f64>();
         reported.extend(watch.resting().map(|node| Traffic {
             node: node.clone(),
             ..Traffic::default()
@@ -79,7 +79,7 @@ fn run(watch: &mut Watch, path: &mut Path, crew: &[String], seconds: std::ops::R
         let holds = |node: &str| sends.iter().any(|one| one == node);
         watch.look(Duration::from_secs(second), crew, || reported, holds);
     }
-    brought
+    moved_bytes
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn nodes_rest_where_more_of_them_oversubscribe_the_path() {
         let (mut watch, mut path) = (Watch::new(), Path::new(capacity));
         let crew = crew(count);
         let all = path.rate(count);
-        let brought = run(&mut watch, &mut path, &crew, 0..1_200);
+        let moved_bytes = run(&mut watch, &mut path, &crew, 0..1_200);
         let sends = sending(&watch, &crew).len();
         assert!((best..=best + 1).contains(&sends), "{count}: {sends} send");
-        assert!(brought > all * 1_200.0, "{count}: it cost rate");
+        assert!(moved_bytes > all * 1_200.0, "{count}: it cost rate");
     }
 }
 
@@ -128,10 +128,10 @@ fn lossy(watch: &Watch, crew: &[String], second: u64) -> Vec<Traffic> {
 fn losses_that_are_not_of_the_nodes_making_cost_little() {
     for count in [2, 4, 20, 64] {
         let (mut watch, crew) = (Watch::new(), crew(count));
-        let mut brought = 0.0;
+        let mut moved_bytes = 0.0;
         for second in 0..3_600_u64 {
             let reported = lossy(&watch, &crew, second);
-            brought += reported.iter().map(|one| one.bytes_per_second).sum::<f64>();
+            moved_bytes += reported.iter().map(|one| one.bytes_per_second).sum::<f64>();
             let sends: Vec<String> = reported
                 .iter()
                 .filter(|one| one.streams > 0)
@@ -142,7 +142,7 @@ fn losses_that_are_not_of_the_nodes_making_cost_little() {
         }
         #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
         let all = 1e8 * count as f64 * 3_600.0;
-        assert!(brought > 0.97 * all, "{count}: {}", brought / all);
+        assert!(moved_bytes > 0.97 * all, "{count}: {}", moved_bytes / all);
     }
 }
 

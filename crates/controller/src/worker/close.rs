@@ -106,9 +106,9 @@ impl JobContext<'_> {
             });
         }
         name_holder(&mut ended, &self.node.runner.node);
-        let mut brought = LeaseOutcome::default();
+        let mut lease_outcome = LeaseOutcome::default();
         if let Summary::Transfer(summary) = &ended {
-            self.count(&mut brought, Some(summary));
+            self.count(&mut lease_outcome, Some(summary));
         }
         let mut heard = sent.heard.with_lack(&ended, &leased.work.counts);
         add_unread(&mut ended, &mut heard, &unread);
@@ -123,9 +123,9 @@ impl JobContext<'_> {
             bytes: 0,
             looked: Looked {
                 again: 0,
-                ..brought.looked
+                ..lease_outcome.looked
             },
-            ..brought
+            ..lease_outcome
         })
     }
 

@@ -24,21 +24,21 @@ impl JobContext<'_> {
     }
 
     /// Counts the amounts of a transfer. For a transfer that was cut, only the last progress has them.
-    pub(super) fn count(&self, brought: &mut LeaseOutcome, ended: Option<&TransferSummary>) {
+    pub(super) fn count(&self, lease_outcome: &mut LeaseOutcome, ended: Option<&TransferSummary>) {
         let flight = self.flight();
         let moved = match ended {
             Some(summary) => flight.earlier.plus(summary.moved()),
             None => flight.moved(),
         };
-        (brought.files, brought.bytes) = (moved.files, moved.bytes);
-        brought.looked.again = moved.bytes_again;
+        (lease_outcome.files, lease_outcome.bytes) = (moved.files, moved.bytes);
+        lease_outcome.looked.again = moved.bytes_again;
         if let Some(summary) = ended {
             let (there_bytes, there_files) = match flight.closes {
                 true => (0, 0),
                 false => (flight.bytes, summary.skipped),
             };
-            brought.looked.done_bytes = moved.bytes.max(there_bytes);
-            brought.looked.done_files = moved.files.saturating_add(there_files);
+            lease_outcome.looked.done_bytes = moved.bytes.max(there_bytes);
+            lease_outcome.looked.done_files = moved.files.saturating_add(there_files);
         }
     }
 }

@@ -16,7 +16,7 @@ impl JobContext<'_> {
             .root_of()
             .ok_or_else(|| Failure::usage("the job has no such root"))?;
         let whole = measure::bytes_of(root)?;
-        let mut brought = LeaseOutcome::default();
+        let mut lease_outcome = LeaseOutcome::default();
         let mut share = 0;
         for item in leased.items {
             let outcome = match &item.task {
@@ -33,7 +33,7 @@ impl JobContext<'_> {
                     if whole > 0 && !self.tell(found) {
                         return Ok(back(leased.items, None));
                     }
-                    brought.looked = brought.looked.plus(measure::found(whole));
+                    lease_outcome.looked = lease_outcome.looked.plus(measure::found(whole));
                     Settlement::Done { digest: None }
                 }
                 Task::Part { bytes, .. } => {
@@ -43,8 +43,8 @@ impl JobContext<'_> {
                     }
                 }
                 Task::Assemble { .. } => {
-                    brought.files += 1;
-                    brought.looked.done_files += 1;
+                    lease_outcome.files += 1;
+                    lease_outcome.looked.done_files += 1;
                     Settlement::Done { digest: None }
                 }
                 Task::Close {} | Task::Region { .. } => {
@@ -54,18 +54,18 @@ impl JobContext<'_> {
                 }
             };
             let number = item.number;
-            brought.settled.push(Settled { number, outcome });
+            lease_outcome.settled.push(Settled { number, outcome });
         }
         if share == 0 {
-            return Ok(brought);
+            return Ok(lease_outcome);
         }
         let make = |to: To| measure::memory_transfer(self.base, &to, share);
         let sent = self.sending().transfer(&make, None, true);
         match sent.ended {
             Ok(Summary::Transfer(summary)) => {
-                brought.bytes = summary.bytes.unwrap_or(0);
-                brought.looked.done_bytes = brought.bytes;
-                Ok(brought)
+                lease_outcome.bytes = summary.bytes.unwrap_or(0);
+                lease_outcome.looked.done_bytes = lease_outcome.bytes;
+                Ok(lease_outcome)
             }
             Ok(Summary::Verify(_)) => Ok(back(leased.items, None)),
             Err(failure) => {

@@ -121,10 +121,10 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
         "{}",
         again.message()
     );
-    let brought = world.run(world.member(1, parts.clone(), &[]));
-    let digests = brought.digests(2).into_iter().flatten();
+    let ended_part = world.run(world.member(1, parts.clone(), &[]));
+    let digests = ended_part.digests(2).into_iter().flatten();
     let parts: Vec<_> = parts.into_iter().zip(digests).collect();
-    assert_eq!(parts.len(), 2, "{brought:?}");
+    assert_eq!(parts.len(), 2, "{ended_part:?}");
     let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");

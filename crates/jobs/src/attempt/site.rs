@@ -112,11 +112,11 @@ pub(crate) fn carry_out(
     events: &Arc<AttemptEvents>,
     control: &Control,
 ) -> Away {
-    let brought = match is_third_party(job) {
+    let submission = match is_third_party(job) {
         true => Ok(None),
         false => route::may_be_brought(&context.this, job),
     };
-    if matches!(brought, Ok(None)) && !is_third_party(job) {
+    if matches!(submission, Ok(None)) && !is_third_party(job) {
         return Away::Not;
     }
     if let Some(why) = access::denied(&context.rights, job) {
@@ -124,7 +124,7 @@ pub(crate) fn carry_out(
         context.notices.add(&job.id);
         return Away::Ended(Some(ending::finish(epoch, events, denied(&why))));
     }
-    let is_away = match brought {
+    let is_away = match submission {
         Ok(Some(new)) => route::is_brought(context, job, epoch, &new, events, control),
         Ok(None) => Ok(true),
         Err(error) => Err(error.into()),

@@ -49,7 +49,7 @@ struct World<'a> {
     nodes: Vec<Node>,
     /// Commands that are delayed or repeated.
     late: Vec<Op>,
-    brought: BTreeSet<String>,
+    delivered: BTreeSet<String>,
     parts: BTreeMap<(String, u64), u64>,
     settled: u64,
     /// Settled scans and parts, and assembled files, by their identity.
@@ -285,7 +285,7 @@ impl World<'_> {
                     self.tree.files().get(&path),
                     "parts are missing"
                 );
-                self.brought.insert(path);
+                self.delivered.insert(path);
                 Vec::new()
             }
             Task::Close {} => vec![(item.number, close(3))],
@@ -328,7 +328,7 @@ impl World<'_> {
                     generation: 1,
                 });
             } else {
-                self.brought.insert(file.clone());
+                self.delivered.insert(file.clone());
             }
         }
         found
@@ -412,7 +412,7 @@ impl World<'_> {
         }
         let work = self.read().expect("it has not ended");
         let all: BTreeSet<String> = self.tree.files().into_keys().collect();
-        assert_eq!(self.brought, all, "seed {seed}");
+        assert_eq!(self.delivered, all, "seed {seed}");
         let counts = work.counts;
         // The tree, its three shares, and two shares of each.
         assert_eq!(work.closed[0].files, 3 * (1 + 3 + 6), "seed {seed}");
@@ -485,7 +485,7 @@ fn nothing_is_lost_or_settled_twice_whatever_crashes_and_repeats() {
             tree,
             nodes: (0..NODES).map(node).collect(),
             late: Vec::new(),
-            brought: BTreeSet::new(),
+            delivered: BTreeSet::new(),
             parts: BTreeMap::new(),
             settled: 0,
             once: BTreeSet::new(),

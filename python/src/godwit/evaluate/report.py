@@ -94,7 +94,8 @@ def _ceilings(runs: Sequence[Mapping[str, Any]]) -> str:
             name = f"{_ENDS[most]}, {variant}"
             medians[name], intervals[name] = summaries[best].median, (summaries[best].low, summaries[best].high)
     limits = markup.listed([one.line() for one in verdict.judge(runs).ceilings])
-    return figures.waterfall(medians, intervals) + limits + "<p class='soft'>The best setting of each; bars end at the median.</p>"
+    caption = "<p class='soft'>The best setting of each; bars end at the median.</p>"
+    return figures.waterfall(medians, intervals) + limits + caption
 
 
 def _distributions(runs: Sequence[Mapping[str, Any]]) -> List[str]:

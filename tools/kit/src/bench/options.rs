@@ -185,8 +185,8 @@ impl Options {
     /// There are no cases, or a named contender takes part in none of them.
     pub(super) fn choose(&self, peers: &[&'static Definition]) -> anyhow::Result<Vec<Case>> {
         // Contenders that the user names or adds take part in all suites.
-        let brought = peers.len() - self.peers.len();
-        let mut added: Vec<String> = peers[brought..]
+        let first_added = peers.len() - self.peers.len();
+        let mut added: Vec<String> = peers[first_added..]
             .iter()
             .map(|peer| peer.name.clone())
             .collect();

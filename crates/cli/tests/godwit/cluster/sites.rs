@@ -220,10 +220,10 @@ fn a_job_that_one_node_fetches_is_not_brought_by_others_later() {
     let ended = wait_for(&site.nodes[1], &id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_eq!(ended["attempts"], 2, "{ended}");
-    let brought = there.nodes[0]
+    let jobs_there = there.nodes[0]
         .admin(&["job", "list", "--all", "--json"])
         .out;
-    assert_eq!(brought, "", "no job runs there for this one");
+    assert_eq!(jobs_there, "", "no job runs there for this one");
     let (from, to) = (&there.nodes[0].export, &site.nodes[0].export);
     assert_identical_to_rsync("-aHO", &from.join("run42"), &to.join("new"));
     assert_no_temporaries(to);
