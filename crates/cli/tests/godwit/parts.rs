@@ -125,7 +125,7 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
     let parts = [(0, PART), (PART, LAST)];
     let items = parts.map(|(offset, bytes)| part(offset, bytes)).to_vec();
     let ended_part = client.begin(&other, items, &[]).end();
-    ended_part.result.as_ref().expect("ended_part");
+    ended_part.result.as_ref().expect("the part arrived");
     let held = parts
         .iter()
         .zip(ended_part.digests(parts.len()).into_iter().flatten());
