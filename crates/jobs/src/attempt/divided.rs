@@ -160,12 +160,8 @@ pub(crate) fn carry_out(
                 events.note(&late);
                 events.lock().late = Some(late);
             }
-            Some(Ok(summary::ended(
-                &work,
-                &order.base,
-                began.elapsed(),
-                events,
-            )))
+            let sum = summary::ended(&work, &order.base, (began, &flights), events);
+            Some(Ok(sum))
         }
     }
 }

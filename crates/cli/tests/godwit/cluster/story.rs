@@ -328,6 +328,7 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
         number(&report["bytes_moved"]) / seconds < 1.15 * LIMIT as f64,
         "{seconds} s"
     );
+    assert!(ended["summary"]["bottleneck"].is_string(), "{ended}");
     // The summary has the time of the whole attempt, and no more than the clock.
     let of_summary = number(&ended["summary"]["seconds"]);
     assert!(

@@ -1,6 +1,7 @@
 //! Follows the transfers of the cluster's nodes for one divided job: asks each second while the job is controlled here.
 //! Keeps no settled amounts: the state does.
 
+mod limits;
 mod nodes;
 pub(crate) mod steady;
 mod written;
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{NodeFault, RunningJob};
+use godwit_api::event::Limited;
 use godwit_api::rest::{Amount, ChannelView, NodeProgress, ProgressView, Timestamp};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
@@ -18,6 +20,7 @@ use godwit_state::{Node, Works};
 use super::Context;
 use crate::asking::{Asking, elsewhere};
 use crate::basis::this_node::ThisNode;
+use limits::Limits;
 use written::Written;
 
 /// Between two rounds of questions.
@@ -43,6 +46,7 @@ struct NodeReports {
     nodes: Vec<NodeReport>,
     /// Nodes that are being asked.
     asked: BTreeSet<String>,
+    limits: Limits,
 }
 
 /// Report of one node.
@@ -113,7 +117,7 @@ impl Flights {
     pub(crate) fn sum(&self, limit: u64) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
-        let reports = self.lock();
+        let mut reports = self.lock();
         // Numbers of channels stay with their node.
         for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&reports.nodes) {
             let (node, view) = (&one.node, &one.job.view);
@@ -138,9 +142,15 @@ impl Flights {
         sum.nodes.sort_by(|one, other| one.node.cmp(&other.node));
         sum.stages = nodes::stages(&sum.nodes);
         if let Some((stage, text)) = nodes::limited(&sum.nodes, limit) {
+            reports.limits.add(stage, &text);
             (sum.bottleneck, sum.bottleneck_text) = (Some(stage), Some(text));
         }
         sum
+    }
+
+    /// The stage that limited the job most often so far.
+    pub(crate) fn limited(&self) -> Option<Limited> {
+        self.lock().limits.most()
     }
 
     /// The rate of all nodes since the last call, by the bytes that they have written.

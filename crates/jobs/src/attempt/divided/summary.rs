@@ -1,17 +1,23 @@
 //! Makes the summary of a divided job, from the counts of the state and the time of its attempt.
 //! Reports no end: `ending` does.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::event::{Event, EventSink as _, Status, Summary, TransferSummary};
 use godwit_api::failure::FailureCode;
 use godwit_controller::{Base, notes, summed};
 use godwit_state::{FailureGroup, Reason, Work};
 
+use super::flights::Flights;
 use crate::attempt::AttemptEvents;
 
-/// Reports the end of all work to the events of the attempt. The attempt took this long.
-pub(super) fn ended(work: &Work, base: &Base, took: Duration, events: &AttemptEvents) -> Summary {
+/// Reports the end of all work to the events of the attempt. The attempt began at this time.
+pub(super) fn ended(
+    work: &Work,
+    base: &Base,
+    (began, flights): (Instant, &Flights),
+    events: &AttemptEvents,
+) -> Summary {
     let counts = &work.counts;
     events.note(&format!(
         "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end, in {} closes",
@@ -25,7 +31,8 @@ pub(super) fn ended(work: &Work, base: &Base, took: Duration, events: &AttemptEv
         counts.closes.max(work.closed.len() as u64)
     ));
     notes(work).iter().for_each(|note| events.note(note));
-    let (summary, groups) = whole(work, base, took);
+    let (mut summary, groups) = whole(work, base, began.elapsed());
+    summary.bottleneck = flights.limited();
     let mut heard = events.lock();
     heard.add_groups(groups);
     heard.sums_up();
