@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Event, EventSink as _, Status, Summary, TransferSummary};
+use godwit_api::event::{Blame, Event, EventSink as _, Status, Summary, TransferSummary};
 use godwit_api::failure::FailureCode;
 use godwit_controller::{Base, notes, summed};
 use godwit_state::{FailureGroup, Reason, Work};
@@ -52,6 +52,10 @@ fn whole(work: &Work, base: &Base, took: Duration) -> (TransferSummary, Vec<Fail
         summary.status = Status::Partial;
         summary.failed += work.counts.scans_failed;
     }
+    // The last close may be complete beside one that is not.
+    if summary.status == Status::Partial {
+        summary.blame = Blame::from(FailureCode::Partial);
+    }
     (summary, groups)
 }
 
@@ -75,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seconds_are_those_of_the_attempt_and_not_those_of_its_closes() {
-        let closed = |seconds| Closed {
+    fn the_summary_has_the_time_of_the_attempt_and_the_failure_of_any_close() {
+        let closed = |status, seconds| Closed {
             root: 0,
             files: 0,
             bytes: 0,
             summary: serde_json::to_string(&Summary::Transfer(Box::new(TransferSummary {
-                status: Status::Complete,
+                status,
                 bytes: Some(3),
                 seconds,
                 ..TransferSummary::default()
@@ -97,7 +101,7 @@ mod tests {
             pairs: Vec::new(),
             targets: WorkTargets::default(),
             trouble: None,
-            closed: vec![closed(0.25), closed(0.5)],
+            closed: vec![closed(Status::Partial, 0.25), closed(Status::Complete, 0.5)],
             open: 0,
             closes: 0,
             counts: WorkCounts::default(),
@@ -114,5 +118,7 @@ mod tests {
         let (summary, groups) = whole(&work, &base, took);
         assert_eq!((summary.seconds, summary.bytes), (12.346, Some(6)));
         assert_eq!(groups.len(), 0);
+        assert_eq!(summary.status, Status::Partial);
+        assert_eq!(summary.blame, Blame::from(FailureCode::Partial));
     }
 }
