@@ -69,8 +69,8 @@ pub(crate) struct Took {
 /// How fast a node and the others settle items.
 pub(crate) struct Pace {
     size: u32,
-    /// No other node could lease when this node leased last.
-    is_alone: bool,
+    /// Leases in a row at whose begin no other node could lease.
+    alone: u32,
     /// Seconds that an item takes this node; None before the first one.
     own_seconds: Option<f64>,
     /// Bytes that this node moves in a second; None before the first lease with some.
@@ -90,7 +90,7 @@ impl Pace {
     pub(crate) const fn new() -> Self {
         Self {
             size: SIZE_FIRST,
-            is_alone: false,
+            alone: 0,
             own_seconds: None,
             own_rate: None,
             own_settled: 0,
@@ -128,9 +128,10 @@ impl Pace {
         if lease.bytes >= TELLS_BYTES {
             self.own_rate = mean(self.own_rate, float(lease.bytes) / seconds);
         }
-        let (grows, size_max) = match self.is_alone {
-            true => (GROWS_ALONE, SIZE_ALONE_MAX),
-            false => (GROWS, SIZE_MAX),
+        // The other nodes may join during the first lease of a job.
+        let (grows, size_max) = match self.alone {
+            0 | 1 => (GROWS, SIZE_MAX),
+            _ => (GROWS_ALONE, SIZE_ALONE_MAX),
         };
         let most = self.within(TAKES).min(size_max);
         self.size = (self.size * grows).min(most).max(1);
@@ -149,12 +150,15 @@ impl Pace {
 
     /// How much is leased now; None leaves all to others for the time being.
     pub(crate) fn next(&mut self, now: Duration, left: Left) -> Option<Take> {
-        self.is_alone = left.others == 0;
+        self.alone = match left.others {
+            0 => self.alone.saturating_add(1),
+            _ => 0,
+        };
         let most = self.bytes_within(TAKES).unwrap_or(u64::MAX);
-        let scans = match self.is_alone {
-            true => self.size,
+        let scans = match self.alone {
             // Another node has joined.
-            false => self.size.min(SIZE_MAX),
+            0 => self.size.min(SIZE_MAX),
+            _ => self.size,
         };
         let all = Take {
             scans,
@@ -421,7 +425,7 @@ mod tests {
             };
             pace.took(lease, Duration::from_millis(100 * items));
         }
-        assert_eq!(sizes, [1, 4, 16, 64, 64]);
+        assert_eq!(sizes, [1, 2, 8, 32, 64]);
         let left = Left {
             ready: 1_000,
             others: 1,
