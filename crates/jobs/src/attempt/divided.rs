@@ -151,7 +151,7 @@ pub(crate) fn carry_out(
             Some(Err(Failure::new(code, "the attempt was stopped")))
         }
         End::Failed(failure) => {
-            events.error(&failure);
+            summary::failed((shared, job), &failure, (began, &flights), events);
             Some(Err(failure))
         }
         End::Done { work, unconfirmed } => {

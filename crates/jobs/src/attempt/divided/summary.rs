@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use godwit_api::event::{Blame, Event, EventSink as _, Status, Summary, TransferSummary};
-use godwit_api::failure::FailureCode;
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_controller::{Base, notes, summed};
-use godwit_state::{FailureGroup, Reason, Work};
+use godwit_state::{FailureGroup, Job, Reason, Work, Works};
 
+use super::Context;
 use super::flights::Flights;
 use crate::attempt::AttemptEvents;
 
@@ -42,11 +43,48 @@ pub(super) fn ended(
     summary
 }
 
+/// Reports why an attempt cannot continue. Its summary has the amounts that the state has counted.
+pub(super) fn failed(
+    (context, job): (&Context, &Job),
+    failure: &Failure,
+    (began, flights): (Instant, &Flights),
+    events: &AttemptEvents,
+) {
+    events.error(failure);
+    let work = Works(&context.this.reader()).of(&job.id).ok().flatten();
+    // Without work no transfer has begun.
+    let Some(work) = work else {
+        return;
+    };
+    let mut summary = unfinished(&work, failure.code, began.elapsed());
+    summary.bottleneck = flights.limited();
+    events.lock().sums_up();
+    events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+}
+
+/// The summary of an attempt that failed.
+fn unfinished(work: &Work, code: FailureCode, took: Duration) -> TransferSummary {
+    let (summary, _) = summed(work);
+    TransferSummary {
+        status: match code.is_interruption() {
+            true => Status::Interrupted,
+            false => Status::Failed,
+        },
+        blame: Blame::from(code),
+        seconds: in_seconds(took),
+        ..summary
+    }
+}
+
+/// Seconds in whole milliseconds, as in the summary of one transfer.
+fn in_seconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1_000.0).round() / 1_000.0
+}
+
 /// The summary of all nodes and the failures. The seconds are those of the attempt: a close is only its last part.
 fn whole(work: &Work, base: &Base, took: Duration) -> (TransferSummary, Vec<FailureGroup>) {
     let (mut summary, mut groups) = summed(work);
-    // In whole milliseconds, as in the summary of one transfer.
-    summary.seconds = (took.as_secs_f64() * 1_000.0).round() / 1_000.0;
+    summary.seconds = in_seconds(took);
     if let Some(group) = undeleted(work.counts.scans_failed, base) {
         groups.push(group);
         summary.status = Status::Partial;
@@ -120,5 +158,10 @@ mod tests {
         assert_eq!(groups.len(), 0);
         assert_eq!(summary.status, Status::Partial);
         assert_eq!(summary.blame, Blame::from(FailureCode::Partial));
+        let code = FailureCode::NoSource;
+        let summary = unfinished(&work, code, took);
+        assert_eq!((summary.seconds, summary.bytes), (12.346, Some(6)));
+        assert_eq!(summary.status, Status::Failed);
+        assert_eq!(summary.blame, Blame::from(code));
     }
 }
