@@ -5,8 +5,8 @@
 
 mod asking;
 mod end;
-mod hearing;
 mod picture;
+mod target_answers;
 
 use std::collections::HashSet;
 use std::sync::Arc;

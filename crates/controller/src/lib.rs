@@ -20,12 +20,12 @@ mod census;
 mod claims;
 mod control;
 mod course;
+mod lease_transfer;
 mod measure;
 mod pace;
 mod place;
 mod questions;
 mod rates;
-mod sending;
 mod shares;
 #[cfg(test)]
 mod simulation;
@@ -45,7 +45,7 @@ use godwit_state::{
 pub use batch::{Base, notes, summed};
 pub use census::census;
 pub use control::{End, Mate, Order, control};
-pub use sending::Flight;
+pub use lease_transfer::Flight;
 pub use vouching::{AskNode, Believed, of_site, which_nodes};
 pub use watch::Traffic;
 pub use worker::Worker;

@@ -13,9 +13,9 @@ use godwit_api::ask::{Mark, Peer, Refusal, code};
 
 use crate::aside::Aside;
 use crate::claims::{ANSWER_WITHIN, Ask, Claims};
+use crate::lease_transfer::{AtFault, Faults, Patience, SLOW_TRIES_MAX};
 use crate::pace::{Pace, Took};
 use crate::rates::Rates;
-use crate::sending::{AtFault, Faults, Patience, SLOW_TRIES_MAX};
 use crate::worker::{OTHERS_FIRST, Reads, Verdict};
 
 /// Between two looks.

@@ -30,8 +30,8 @@ use godwit_state::{
 };
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, item_of, settlements};
+use crate::lease_transfer::{AtFault, Flight, LeaseTransfer, Steering};
 use crate::pace::{Left, Pace, Took};
-use crate::sending::{AtFault, Flight, LeaseTransfer, Steering};
 use crate::{Node, measure};
 pub(crate) use count::found_by;
 use leased::{LeaseOutcome, Leased, back, is_paced, trouble};

@@ -2,10 +2,10 @@
 //! transfers or answer peers (`open`).
 
 mod apart;
-mod asked;
 mod free;
 mod pull;
 mod push;
+mod request_terms;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -22,10 +22,10 @@ use godwit_proto::{Beacon, DigestKind, Direction, ErrorCode, Mapping, Open, Tran
 use godwit_run::build::EndConfig;
 use godwit_tree::Arrived;
 
-pub(crate) use self::asked::HolderRights;
-use self::asked::network_use_of;
 use self::free::PATIENCE;
 pub(crate) use self::free::wanted_file;
+pub(crate) use self::request_terms::HolderRights;
+use self::request_terms::network_use_of;
 use crate::Shared;
 use crate::allow::Denial;
 use crate::claims::{Entering, MemberLease, Spots};

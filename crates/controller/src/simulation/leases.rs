@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use godwit_api::failure::FailureCode;
 
 use super::{FAILS, Fault, Lease, MOVES_WITHIN, Side, Source, World, after, float, name, whole};
+use crate::lease_transfer::{Faults, Patience, severity};
 use crate::pace::Left;
-use crate::sending::{Faults, Patience, severity};
 use crate::watch::Traffic;
 
 impl World {

@@ -21,7 +21,7 @@ use super::memory::nothing_left;
 use super::reads::Verdict;
 use super::{JobContext, LOOK_EVERY};
 use crate::batch::{BatchOutcome, To, add_unread, closed, name_holder, names_of};
-use crate::sending::Sent;
+use crate::lease_transfer::Sent;
 
 /// A close with more entries is divided. A smaller close takes less than a second.
 const REGION_ENTRIES: u64 = 10_000;

@@ -9,7 +9,7 @@ use godwit_state::{Agreed, Looked};
 
 use super::JobContext;
 use super::leased::LeaseOutcome;
-use crate::sending::Flight;
+use crate::lease_transfer::Flight;
 
 impl JobContext<'_> {
     /// Whether all nodes of the cluster know what came with this level.

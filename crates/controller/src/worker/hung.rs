@@ -8,7 +8,7 @@ use godwit_state::{LEVEL_MOVED, Looked, Settle, WorkItem, WorkOp};
 
 use super::leased::back;
 use super::{JobContext, LOOK_EVERY};
-use crate::sending::Ends;
+use crate::lease_transfer::Ends;
 
 impl JobContext<'_> {
     /// Does the items of a lease, and gives them back if their source hangs meanwhile.

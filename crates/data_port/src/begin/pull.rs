@@ -15,7 +15,7 @@ use godwit_tree::synthetic::MemorySource;
 use godwit_tree::{Buffering, FoundRoot, TreeRoot};
 
 use super::apart::{Sought, keep_apart};
-use super::asked::{network_use_of, order_of, select_of};
+use super::request_terms::{network_use_of, order_of, select_of};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
 use crate::allow::{Denial, Who};

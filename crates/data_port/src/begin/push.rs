@@ -16,8 +16,8 @@ use godwit_tree::select::Select;
 use godwit_tree::{DestinationPlace, DestinationRequest, Earlier, Keeper, PreparedDestination};
 
 use super::apart::{Marked, marked};
-use super::asked::{HolderRights, entered, kept_at, select_of};
 use super::free::{prepare, tell_damage};
+use super::request_terms::{HolderRights, entered, kept_at, select_of};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
 use crate::allow::{Denial, Who};

@@ -13,9 +13,9 @@
 
 mod answer;
 mod answers;
-mod asked;
 mod closing;
 mod peer;
+mod sender_requests;
 mod shared;
 mod streams;
 mod turns;
@@ -28,7 +28,7 @@ use godwit_net::Stream;
 use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
 
 use self::answer::Answerer;
-use self::asked::SenderRequests;
+use self::sender_requests::SenderRequests;
 use self::shared::{Shared, State};
 use self::streams::Streams;
 use self::writers::Writers;

@@ -15,9 +15,9 @@ use godwit_proto::{Limit, Status};
 
 use self::stream_loop::StreamLoop;
 use super::answer::Answerer;
-use super::asked::SenderRequests;
 use super::closing::Closing;
 use super::peer::Peer;
+use super::sender_requests::SenderRequests;
 use super::shared::Shared;
 use super::writers::Writers;
 use crate::names::NameFeed;

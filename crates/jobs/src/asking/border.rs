@@ -4,7 +4,7 @@
 //! The content of another site's answers is arbitrary. All answers pass here before an attempt reads them. So the state, the files and the
 //! memory of this node hold no more of a job elsewhere than of a job here.
 
-mod asked;
+mod named_nodes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use crate::basis::cluster::IsMember;
 use crate::basis::documents::summary_of_program;
 use crate::basis::words::{clip, is_of_relay, is_plain_reason};
-use asked::{Named, NamedNodeAnswers};
+use named_nodes::{Named, NamedNodeAnswers};
 
 /// The largest number of bytes or files that a site may report: 2⁵³, which is 8 PiB. A larger number counts as this one.
 const AMOUNT_MAX: u64 = 1 << 53;

@@ -4,7 +4,6 @@
 mod acl;
 mod apply;
 mod attributes;
-mod crew;
 mod direct;
 mod directories;
 mod gate;
@@ -14,6 +13,7 @@ mod medium;
 mod mount;
 mod names;
 mod options;
+mod parallel_scan;
 mod present;
 mod read;
 mod root;

@@ -1,9 +1,9 @@
 //! Owns the scan of a tree: looks at each name that a walk finds, and returns the names of one file together. Does not decide how the
 //! entries are used.
 
-use super::crew::{Finds, Looker, ParallelScan};
 use super::directories::Directories;
 use super::look::{look, look_chosen};
+use super::parallel_scan::{Finds, Looker, ParallelScan};
 use super::walk::{Found, errno_of};
 use super::xattr::{Reader, Wanted};
 use crate::error::{StoreError, StoreErrorKind};
@@ -25,7 +25,7 @@ pub(super) struct FsScan {
     start: RelPath,
     /// The start of the scan, until it is returned.
     first: Option<ScanItem>,
-    crew: ParallelScan<Eyes>,
+    parallel: ParallelScan<Eyes>,
     links: Links,
     /// Reads the attributes of entries, if they are requested.
     reader: Option<Reader>,
@@ -118,15 +118,15 @@ impl FsScan {
             look(directory, name, reader.as_mut(), true)
         })?;
         let entry = entry.at(start.clone());
-        let crew = ParallelScan::new(directories, eyes, spill, spill_bytes);
+        let parallel = ParallelScan::new(directories, eyes, spill, spill_bytes);
         if entry.meta.kind == Kind::Directory {
-            crew.enter(start)?;
+            parallel.enter(start)?;
         }
         Ok(Self {
             directories: Arc::clone(directories),
             start: start.clone(),
             first: Some(ScanItem::Entry(entry)),
-            crew,
+            parallel,
             links: Links::Collecting,
             reader,
         })
@@ -136,7 +136,7 @@ impl FsScan {
     fn next_link(&mut self) -> Option<ScanItem> {
         let links = std::mem::replace(&mut self.links, Links::Returned);
         let (mut merge, mut first) = match links {
-            Links::Collecting => match self.crew.take_aside()?.finish() {
+            Links::Collecting => match self.parallel.take_aside()?.finish() {
                 Ok(merge) => (Box::new(merge), None),
                 Err(error) => return Some(self.links_lost(&error)),
             },
@@ -202,7 +202,7 @@ impl Scan for FsScan {
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
         let before = out.len();
         out.extend(self.first.take());
-        if matches!(self.links, Links::Collecting) && self.crew.next_batch(out) {
+        if matches!(self.links, Links::Collecting) && self.parallel.next_batch(out) {
             return true;
         }
         let mut weight = 0;
@@ -218,11 +218,11 @@ impl Scan for FsScan {
     }
 
     fn reuse(&mut self, paths: &mut Vec<Vec<u8>>) {
-        self.crew.reuse(paths);
+        self.parallel.reuse(paths);
     }
 
     fn helpers_cpu(&self) -> Duration {
-        self.crew.helpers_cpu()
+        self.parallel.helpers_cpu()
     }
 }
 

@@ -95,7 +95,7 @@ impl<L: Looker> Tools<L> {
 }
 
 impl<L: Looker + 'static> ParallelScan<L> {
-    /// A crew without a start; `enter` sets the start. Finds that exceed the memory bound go to `spill`.
+    /// A scan without a start; `enter` sets the start. Finds that exceed the memory bound go to `spill`.
     pub(super) fn new(
         directories: &Arc<Directories>,
         looker: L,
@@ -428,7 +428,7 @@ impl<L: Looker + 'static> Shared<L> {
     }
 }
 
-/// Marks the crew as broken if a helper panics, so that no thread waits for that helper.
+/// Marks the scan as broken if a helper panics, so that no thread waits for that helper.
 struct Helping<'a, L>(&'a Shared<L>);
 
 impl<L> Drop for Helping<'_, L> {

@@ -54,8 +54,8 @@ impl Looker for Busy {
     }
 }
 
-/// Looks at `names` files, and returns the crew in its final state.
-fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> ParallelScan<L> {
+/// Looks at `names` files, and returns the scan in its final state.
+fn scan_of<L: Looker + 'static>(looker: L, names: usize) -> ParallelScan<L> {
     let place = tempfile::tempdir().unwrap();
     for name in 0..names {
         std::fs::write(place.path().join(name.to_string()), "").unwrap();
@@ -63,10 +63,10 @@ fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> ParallelScan<L> {
     let root = RootDirectory::followed(place.path()).unwrap();
     let directories = Directories::below(root, true, 16, Syncs::default(), [].into());
     let directories = directories.unwrap().into();
-    let mut crew = ParallelScan::new(&directories, looker, place.path(), 1 << 20);
-    crew.enter(&RelPath::root()).unwrap();
-    while crew.next_batch(&mut Vec::new()) {}
-    crew
+    let mut scan = ParallelScan::new(&directories, looker, place.path(), 1 << 20);
+    scan.enter(&RelPath::root()).unwrap();
+    while scan.next_batch(&mut Vec::new()) {}
+    scan
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn looks_that_wait_get_more_threads() {
         changed: Condvar::new(),
         most: AtomicUsize::new(0),
     };
-    let crew = crew_of(looker, 6_000);
-    assert_eq!(crew.shared.looker.most.load(Ordering::Relaxed), AT_ONCE);
+    let scan = scan_of(looker, 6_000);
+    assert_eq!(scan.shared.looker.most.load(Ordering::Relaxed), AT_ONCE);
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn looks_that_only_take_long_get_none() {
                 }
             });
         }
-        let crew = crew_of(Busy, 600);
+        let scan = scan_of(Busy, 600);
         over.store(1, Ordering::Relaxed);
-        assert!(crew.shared.lock().helpers.len() <= HELPERS_BUSY_MAX);
+        assert!(scan.shared.lock().helpers.len() <= HELPERS_BUSY_MAX);
     });
 }
