@@ -2,7 +2,7 @@
 //! refused. Does not interpret the contents of the files. Secret files that Godwit writes have mode 600.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -82,11 +82,21 @@ impl std::error::Error for SecretFileError {
 /// # Errors
 /// The file cannot be read, is longer than `bytes_max`, or [`check`] refuses it.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError> {
+    read_if(path, bytes_max, &|_| Ok(()))
+}
+
+/// The same, if the open file passes another check, too.
+fn read_if(
+    path: &Path,
+    bytes_max: u64,
+    is_good: &dyn Fn(&Metadata) -> Result<(), SecretFileError>,
+) -> Result<Vec<u8>, SecretFileError> {
     let failed = |source| SecretFileError::Read {
         path: path.to_owned(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
+    is_good(&file.metadata().map_err(failed)?)?;
     check(path, &file)?;
     let mut content = Vec::new();
     file.take(bytes_max.saturating_add(1))
@@ -110,14 +120,20 @@ pub fn read_own(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError>
         path: path.to_owned(),
         source,
     };
-    let owner = fs::metadata(path).map_err(failed)?.uid();
-    if is_foreign(owner, geteuid().as_raw()) {
-        return Err(SecretFileError::Foreign {
-            path: path.to_owned(),
-            owner,
-        });
-    }
-    read(path, bytes_max)
+    let is_own = |meta: &Metadata| {
+        let owner = meta.uid();
+        match is_foreign(owner, geteuid().as_raw()) {
+            false => Ok(()),
+            true => Err(SecretFileError::Foreign {
+                path: path.to_owned(),
+                owner,
+            }),
+        }
+    };
+    // The opening of a pipe of another user could wait without end.
+    is_own(&fs::metadata(path).map_err(failed)?)?;
+    // Another file may have got the name since.
+    read_if(path, bytes_max, &is_own)
 }
 
 const fn is_foreign(owner: u32, user: u32) -> bool {
@@ -156,6 +172,9 @@ const fn wanted(mode: u32, owner: u32, user: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -163,6 +182,38 @@ mod tests {
         for (owner, user, is) in [(7, 7, false), (0, 7, false), (7, 0, true), (8, 7, true)] {
             assert_eq!(is_foreign(owner, user), is, "{owner} {user}");
         }
+    }
+
+    #[test]
+    fn the_open_file_is_judged_and_not_the_name() {
+        let directory = std::env::temp_dir().join(format!("godwit-secret-{}", std::process::id()));
+        fs::create_dir(&directory).expect("a directory");
+        let path = directory.join("secret");
+        let mode = fs::Permissions::from_mode(0o600);
+        for name in ["secret", "other"] {
+            let file = directory.join(name);
+            fs::write(&file, name).expect("written");
+            fs::set_permissions(&file, mode.clone()).expect("set");
+        }
+        let judged = Cell::new(0);
+        let is_good = |meta: &Metadata| {
+            judged.set(meta.ino());
+            // The name changes behind the opening.
+            fs::rename(directory.join("other"), &path).expect("renamed");
+            Ok(())
+        };
+        let before = fs::metadata(&path).expect("there").ino();
+        let content = read_if(&path, 100, &is_good).expect("read");
+        assert_eq!((content.as_slice(), judged.get()), (&b"secret"[..], before));
+        assert_eq!(read_own(&path, 100).expect("own"), b"other");
+        let no = |_: &Metadata| {
+            Err(SecretFileError::Foreign {
+                path: path.clone(),
+                owner: 7,
+            })
+        };
+        assert!(read_if(&path, 100, &no).is_err());
+        fs::remove_dir_all(&directory).expect("removed");
     }
 
     #[test]
