@@ -396,6 +396,8 @@ fn a_hop_that_deletes_waits_for_a_complete_run_of_the_hop_before() {
     assert_eq!(second("deletes"), ("waiting", true));
 }
 
+mod tests;
+
 /// The questions of flows to these parts.
 fn parts_of(parts: &Parts) -> super::Flows<'_> {
     super::Flows::of(parts)

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::{FlowHopView, FlowView, NewFlow, NewJob, Place};
+use godwit_api::rest::{FlowView, NewFlow, NewJob, Place};
 use godwit_jobs::Seen;
 use godwit_state::{Change, FLOW_SECONDS, Flow, Hop, Op};
 use utoipa_axum::router::OpenApiRouter;
@@ -200,10 +200,8 @@ fn no_flow(id: &str) -> ApiError {
 fn view(app: &App, seen: &Seen, flow: Flow) -> Result<FlowView, ApiError> {
     let hops = app.jobs.flows().hops(&flow)?;
     let who = (flow.owner.as_str(), flow.role);
-    let hops = hops.into_iter().zip(&flow.hops).map(|(hop, stored)| {
-        let (job, reason) = seen.submitted(who, &stored.template, hop.reason);
-        FlowHopView { job, reason, ..hop }
-    });
+    let hops = hops.into_iter().zip(&flow.hops);
+    let hops = hops.map(|(hop, stored)| seen.hop(who, &stored.template, hop));
     Ok(FlowView {
         hops: hops.collect(),
         id: flow.id,

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use godwit_api::rest::{JobView, NewJob, Reason};
+use godwit_api::rest::{FlowHopState, FlowHopView, JobView, NewJob, Reason};
 use godwit_state::{Families, Reader, Role};
 
 use super::{Seen, foreign, places};
@@ -49,6 +49,24 @@ impl Seen {
             false => foreign(reason),
         });
         (job.map(|job| self.template(of, job)), reason)
+    }
+
+    /// A hop of a flow as the caller sees it, with its job as [`Self::submitted`] shows it. A reason of the run is shown as in the view of the run:
+    /// that job may have a larger role than the flow, or another site of the same name.
+    #[must_use]
+    pub fn hop(&self, who: (&str, Option<Role>), template: &str, hop: FlowHopView) -> FlowHopView {
+        let of_run =
+            |reason: &Reason| hop.state != FlowHopState::Refused && !is_plain_reason(&reason.code);
+        let is_of_run = hop.reason.as_ref().is_some_and(of_run);
+        let (job, reason) = self.submitted(who, template, hop.reason);
+        let reason = match is_of_run {
+            true => {
+                let run = hop.run.as_ref().and_then(|run| self.job(run).ok());
+                run.and_then(|run| run.reason)
+            }
+            false => reason,
+        };
+        FlowHopView { job, reason, ..hop }
     }
 
     /// Whether the caller may list all destinations of a job. A state that cannot be read hides them.

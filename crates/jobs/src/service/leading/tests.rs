@@ -1,0 +1,65 @@
+//! Tests what a user sees of a flow whose runs were made in a larger role than the flow has now.
+//! Runs no job.
+
+use godwit_state::{AccessRight, AccessRule, RuleSite};
+
+use super::*;
+use crate::service::Jobs;
+use crate::views::seen::Seen as SeenBy;
+
+/// A rule for otto at a site.
+fn rule(site: &str, right: AccessRight) -> Op {
+    Op::Access(Change::Put(AccessRule {
+        id: format!("{site}-rule"),
+        subject: "user:otto".to_owned(),
+        site: Some(RuleSite {
+            name: site.to_owned(),
+            identity: format!("gw1-{site}"),
+        }),
+        export: "*".to_owned(),
+        path: String::new(),
+        rights: vec![right],
+        expires: None,
+        comment: String::new(),
+        job: None,
+    }))
+}
+
+#[test]
+fn the_reason_of_a_run_needs_the_role_of_that_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Admin, "siteS");
+    otto_and_site(&queue, Role::Admin, "siteD");
+    let template = r#"{"sources":["siteS:/raw/."],"destination":"siteD:/in/"}"#;
+    propose(&queue, flow_of("night", &[template]));
+    run_first(&queue, "night", "j", Outcome::Failed);
+    // A token of a smaller role has taken the flow over.
+    let Op::Flow(Change::Put(flow)) = flow_of("night", &[template]) else {
+        panic!("a flow");
+    };
+    let role = Some(Role::Operator);
+    let flow = Flow { role, ..flow };
+    propose(&queue, Op::Flow(Change::Put(flow)));
+    let flow = queue.this.reader().object::<Flow>("night");
+    let flow = flow.expect("read").expect("there");
+    let jobs = Jobs {
+        parts: Arc::new(parts),
+        scheduler: Arc::default(),
+    };
+    let shown = |role: Role| {
+        let seen = SeenBy::by(&jobs, "otto", role).expect("read");
+        let hop = parts_of(&jobs.parts).hops(&flow).expect("read").remove(0);
+        let hop = seen.hop(("otto", flow.role), template, hop);
+        hop.reason.map(|reason| reason.text)
+    };
+    // The next run of the operator would be refused, and that user may know why.
+    let refused = shown(Role::Operator).expect("a reason");
+    assert!(refused.contains("may not read"), "{refused}");
+    propose(&queue, rule("siteS", AccessRight::Read));
+    propose(&queue, rule("siteD", AccessRight::Write));
+    assert_eq!(shown(Role::Admin).as_deref(), Some("A test."));
+    let hidden = shown(Role::Operator).expect("a reason");
+    assert!(!hidden.contains("A test."), "{hidden}");
+}
