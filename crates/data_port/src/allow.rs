@@ -32,6 +32,11 @@ pub trait StateRules: Send + Sync {
     /// # Errors
     /// The reason why the state cannot be read.
     fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, String>;
+
+    /// Whether the node has not heard from its cluster for so long that rules may have been revoked meanwhile.
+    fn is_outdated(&self) -> bool {
+        false
+    }
 }
 
 /// Rules of a node without jobs.
@@ -116,6 +121,8 @@ pub(crate) struct Granted {
     grants: Vec<Grant>,
     /// Whether some grant admits the peer, for itself or for a job.
     is_known: bool,
+    /// The rules of the state are left out, because they may be outdated.
+    is_without_state: bool,
 }
 
 impl Grantor<'_> {
@@ -128,9 +135,18 @@ impl Grantor<'_> {
         })
     }
 
-    /// The current rights of `who`.
+    /// The current rights of `who`. Rules that may have been revoked since admit no request.
     pub(crate) fn granted(&self, who: &Who) -> Result<Granted, Denial> {
-        self.granted_of(&self.all()?, who)
+        let mut all = self.all()?;
+        let is_without_state = self.rules.is_outdated();
+        if is_without_state {
+            all.rules = Arc::default();
+        }
+        let granted = self.granted_of(&all, who)?;
+        Ok(Granted {
+            is_without_state,
+            ..granted
+        })
     }
 
     /// The current rights of `who`, from grants that were just read.
@@ -206,6 +222,7 @@ impl Grantor<'_> {
             now,
             grants,
             is_known,
+            is_without_state: false,
         })
     }
 
@@ -259,6 +276,15 @@ fn unreadable() -> Denial {
         ErrorCode::INTERNAL,
         "this node cannot read its grants; its operator finds the reason with: godwit access list",
     )
+}
+
+/// Sent to any peer that the file of grants does not admit, while the rules of the state may be outdated.
+fn outdated() -> Denial {
+    let message = "this node has heard nothing from its cluster for minutes, so access rules of the cluster do not count here; ask another node, or try again later";
+    Denial {
+        retryable: true,
+        ..Denial::new(ErrorCode::INTERNAL, message)
+    }
 }
 
 /// Whether the asker itself still has any of the rights in this grant, which the asker has passed on.
@@ -335,6 +361,9 @@ impl Granted {
         if self.is_known {
             return Ok(());
         }
+        if self.is_without_state {
+            return Err(outdated());
+        }
         let place = asked.map(|(path, right)| (NodePlace::from_wire(path), right));
         let options = match &place {
             Some((Ok(NodePlace::Export { name, path, .. }), right)) => {
@@ -380,6 +409,9 @@ impl Granted {
     fn said(&self, may: bool, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
         if may {
             return Ok(());
+        }
+        if self.is_without_state {
+            return Err(outdated());
         }
         if let Some(mandate) = &self.requester.mandate {
             return Err(no_job(mandate, &options(place, right)));

@@ -269,10 +269,11 @@ fn answer(
         None if !is_short => Some(place_of(shared, peer)?),
         place => place,
     };
-    // The nodes of a cluster act for the same users, and the asking node has checked their rights.
+    // The nodes of a cluster act for the same users, and the asking node has checked their rights. A node that was removed from the cluster
+    // still counts where its removal is not known.
     let is_member = || match who.mandate {
-        Some(_) => Ok(false),
-        None => is_member(shared, peer),
+        None if !shared.places.is_outdated() => is_member(shared, peer),
+        _ => Ok(false),
     };
     let read = || -> Result<Box<here::May<'_>>, Refusal> {
         if is_member()? {

@@ -74,6 +74,11 @@ pub(crate) trait Places: Send + Sync {
         Ok(())
     }
 
+    /// Whether other nodes of the cluster may have left it long ago without this side's knowledge. An agent has no cluster.
+    fn is_outdated(&self) -> bool {
+        false
+    }
+
     /// The rights of the peer, by one reading of the grants; a caller with a list of paths calls this once.
     fn granted(&self, _who: &Who) -> Result<Granted, Denial> {
         Err(Denial::new(
@@ -290,6 +295,10 @@ impl Places for Exports {
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {
         self.grantor().granted(&Who::itself(peer))?.known(None)
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.rules.is_outdated()
     }
 
     fn granted(&self, who: &Who) -> Result<Granted, Denial> {

@@ -99,6 +99,10 @@ impl StateRules for Rules {
         let own = self.0.access().own_job(peer, mandate);
         own.map_err(|error| error.to_string())
     }
+
+    fn is_outdated(&self) -> bool {
+        self.0.replica().readiness().is_outdated()
+    }
 }
 
 /// Connections of a job to its sites only, and only after the peer proves the site's identity.

@@ -101,6 +101,13 @@ fn the_smaller_half_of_a_partition_changes_nothing_and_says_what_is_needed() {
         ready.is_led_within(Duration::from_secs(4))
     };
     assert!(is_led(new) && !is_led(old));
+    let is_cut_off = |number: u64| {
+        let ready = cluster.nodes[&number].readiness();
+        assert!(!ready.is_outdated(), "a moment is not minutes");
+        ready.is_cut_off(Duration::from_secs(4))
+    };
+    wait_until("it knows that, too", || is_cut_off(old));
+    assert!(!is_cut_off(new));
     assert!(
         cluster.sites(old).is_empty(),
         "reads go on, of what was there"

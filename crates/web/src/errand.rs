@@ -17,11 +17,15 @@ use godwit_state::{Actor, AuditEntry, AuditOutcome, Op, Site};
 
 use crate::app::App;
 use crate::caller::Caller;
+use crate::machine::machine_admins;
 use crate::problem::ApiError;
 use crate::refusals::OBJECT_BYTES_MAX;
 
 /// Outcome for a refusal by another site. The site's own words appear in no log line of this node.
 const REFUSED_BY_SITE: FailureCode = FailureCode::RefusedBySite;
+
+/// Seconds after which a client may ask a node again that does not hear from its cluster.
+const RETRY_SECONDS: u64 = 10;
 
 /// Asks the site of the places, or this node, if the caller has the rights there. The other site also checks the rights of this node's
 /// identity.
@@ -96,6 +100,7 @@ fn errand(
         line,
         allowed: move |app: &App| {
             let caller = caller.again(app)?;
+            check_current(app, &caller)?;
             let granted = app.jobs.access().of(&caller.name, caller.role)?;
             for (place, right) in &wishes {
                 granted.check(place, *right)?;
@@ -103,6 +108,24 @@ fn errand(
             holds(app, &caller)
         },
     }
+}
+
+/// Checks that this node would know if the rights of the caller had been revoked. Accounts of the machine are its admins in any case.
+pub(crate) fn check_current(app: &App, caller: &Caller) -> Result<(), ApiError> {
+    let is_of_machine = caller.standing.is_none() && machine_admins().contains(&caller.name);
+    judged(is_of_machine, app.jobs.replica().readiness().is_outdated())
+}
+
+fn judged(is_of_machine: bool, is_outdated: bool) -> Result<(), ApiError> {
+    if is_of_machine || !is_outdated {
+        return Ok(());
+    }
+    Err(ApiError::later(
+        StatusCode::SERVICE_UNAVAILABLE,
+        FailureCode::NoMajority,
+        "this node has heard nothing from its cluster for minutes, so rights of users do not count at places; ask another node, or act as root or as the node's own user",
+        RETRY_SECONDS,
+    ))
 }
 
 /// A question to a site, or to this node.
@@ -337,6 +360,18 @@ fn refuse(refusal: Refusal) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_that_may_have_missed_a_revocation_serves_its_own_machine_alone() {
+        for is_of_machine in [false, true] {
+            assert!(judged(is_of_machine, false).is_ok());
+        }
+        assert!(judged(true, true).is_ok());
+        let no = judged(false, true).expect_err("outdated");
+        assert!(no.code().is_one_of(&[FailureCode::NoMajority]));
+        // Work that has begun goes on for a moment.
+        assert!(matches!(look(Err(no)), Look::Unread(_)));
+    }
 
     #[test]
     fn a_line_of_the_audit_log_names_both_places_of_a_rename() {

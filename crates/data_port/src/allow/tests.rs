@@ -80,3 +80,69 @@ fn identities_that_an_asker_let_in_count_as_the_asker() {
         assert_eq!(found, givers, "{peer}");
     }
 }
+
+/// Rules of a node that may have heard nothing from its cluster for long.
+struct Lone {
+    rules: Arc<Vec<Grant>>,
+    is_outdated: bool,
+}
+
+impl StateRules for Lone {
+    fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
+        Ok(Arc::clone(&self.rules))
+    }
+
+    fn own_job(&self, _: &str, _: &Mandate) -> Result<Option<bool>, String> {
+        Ok(None)
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.is_outdated
+    }
+}
+
+#[test]
+fn rules_that_may_have_been_revoked_long_ago_admit_no_request_and_the_file_of_grants_does() {
+    let home = tempfile::tempdir().expect("a directory");
+    let line = format!("{} data read\n", identity("f"));
+    std::fs::write(home.path().join("grants"), line).expect("written");
+    let rule = Grant {
+        subject: Subject::Identity(identity("q").to_string()),
+        site: None,
+        area: Area::asked("data", b""),
+        rights: "read".parse().expect("rights"),
+        expires: None,
+        comment: String::new(),
+        mandate: None,
+    };
+    let rules = Arc::new(vec![rule]);
+    for is_outdated in [false, true] {
+        let lone = Lone {
+            rules: Arc::clone(&rules),
+            is_outdated,
+        };
+        let grantor = Grantor {
+            home: home.path(),
+            rules: &lone,
+        };
+        let may = |peer: &str| {
+            let granted = grantor.granted(&Who::itself(identity(peer)));
+            let granted = granted.unwrap_or_else(|no| panic!("{}", no.message));
+            granted.known(None)?;
+            granted.allowed(Some(("data", b"x")), Right::Read)
+        };
+        assert!(may("f").is_ok(), "by the file");
+        assert_eq!(may("q").is_ok(), !is_outdated);
+        let strange = may("s").err().expect("a stranger");
+        assert_eq!(strange.retryable, is_outdated);
+        if let Err(no) = may("q") {
+            assert!(no.retryable);
+            assert_eq!(no.message, strange.message, "it reveals no rule");
+        }
+        // A transfer that runs keeps its rights.
+        let all = grantor.all().unwrap_or_else(|no| panic!("{}", no.message));
+        let running = grantor.granted_of(&all, &Who::itself(identity("q")));
+        let running = running.unwrap_or_else(|no| panic!("{}", no.message));
+        assert!(running.allowed(Some(("data", b"x")), Right::Read).is_ok());
+    }
+}

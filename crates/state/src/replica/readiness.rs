@@ -18,6 +18,9 @@ use crate::read::Reader;
 /// A leader counts as lost if it has not been heard for this long, or has not heard a majority.
 const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
 
+/// A node that has heard no leader with a majority for this long may not know of rights that were revoked meanwhile.
+const OUTDATED_AFTER: Duration = Duration::from_secs(600);
+
 /// The conditions under which a replica accepts commands.
 #[derive(Debug)]
 pub struct Readiness {
@@ -28,6 +31,8 @@ pub struct Readiness {
     state: PathBuf,
     /// Records which other voters answer.
     answering: LastContacts,
+    /// When this replica was opened.
+    opened: Instant,
     /// When the leader was last heard.
     heard: Mutex<Option<Instant>>,
     options: Options,
@@ -47,6 +52,7 @@ impl Readiness {
             reader,
             state: directory.state(),
             answering,
+            opened: Instant::now(),
             heard: Mutex::new(None),
             options,
         }
@@ -76,6 +82,18 @@ impl Readiness {
     #[must_use]
     pub fn is_led_within(&self, time: Duration) -> bool {
         self.check_led(time).is_ok()
+    }
+
+    /// Whether the rights in the state may be outdated here: another part of the cluster may have revoked some long ago.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.is_cut_off(OUTDATED_AFTER)
+    }
+
+    /// Whether this node is open for this time, and there was no leader with a majority within it, as far as this node knows.
+    #[must_use]
+    pub fn is_cut_off(&self, time: Duration) -> bool {
+        self.opened.elapsed() >= time && !self.is_led_within(time)
     }
 
     /// Whether this node could lead: its files have no fault, and there is enough space.

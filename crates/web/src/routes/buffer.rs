@@ -20,6 +20,7 @@ use super::places::{Query, number, place};
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::config::BufferControl;
+use crate::errand::check_current;
 use crate::extract::Body;
 use crate::problem::ApiError;
 use crate::refusals::cut;
@@ -91,6 +92,7 @@ async fn files(
     let cursor = query.take("cursor");
     app.run(move |app| {
         let caller = caller.again(app)?;
+        check_current(app, &caller)?;
         let granted = app.jobs.access().of(&caller.name, caller.role)?;
         granted.check(&place, Right::List)?;
         let buffer = app.node.buffer.as_ref();

@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
-use crate::errand::{Errand, ask, change, change_while};
+use crate::errand::{Errand, ask, change, change_while, check_current};
 use crate::extract::Body;
 use crate::problem::ApiError;
 
@@ -141,6 +141,7 @@ async fn space(
         line: None,
         allowed: move |app: &App| {
             let caller = asker.again(app)?;
+            check_current(app, &caller)?;
             let granted = app.jobs.access().of(&caller.name, caller.role)?;
             if at != HERE {
                 granted.check_site(&at, within.as_deref())?;
