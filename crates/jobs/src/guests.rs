@@ -153,6 +153,10 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
 
 /// Whether the asker is a node of this cluster, and the id names a job of this cluster.
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
+    // The asker may have been removed from the cluster long ago.
+    if jobs.replica().readiness().is_outdated() {
+        return Ok(false);
+    }
     let found = jobs.parts.this.reader().job(job);
     let unread = |error: Fault| refuse(&error.into());
     let found = found.map_err(unread)?.is_some();
