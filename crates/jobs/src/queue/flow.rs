@@ -88,7 +88,9 @@ fn start(
     if !queue.paces.ticks.take(&flow.owner, now) {
         return Ok(Some(later(at, LOOK_EVERY)));
     }
-    let job = match job_of(&queue.admission, flow, (number, stored), at) {
+    let job = job_of(&queue.admission, flow, (number, stored), at)
+        .and_then(|job| submit::check_room(&queue.admission, &flow.owner).map(|()| job));
+    let job = match job {
         Ok(job) => job,
         Err(error) => {
             let (why, name) = (error.words(), &flow.id);
@@ -115,7 +117,8 @@ fn start(
     }
 }
 
-/// Why the next run of a hop could not start now; None if it could.
+/// Why the next run of a hop could not start now; None if it could. Whether its owner may have one more waiting job is a question about the
+/// owner alone.
 pub(crate) fn refusal(
     admission: &Admission,
     flow: &Flow,
@@ -150,7 +153,6 @@ fn job_of(
     let text = Stored::text_of(&admission.this.reader(), &new, flow.role, &checked)?;
     let (there, who) = (access::There::of(&new), (owner, flow.role));
     access::check_owner(&admission.rights, who, there, &checked.0, &checked.1)?;
-    submit::check_room(admission, owner)?;
     built(at, owner, &new, text, &checked)
 }
 

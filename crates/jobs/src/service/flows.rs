@@ -1,6 +1,8 @@
 //! Owns the requests about flows: whether one makes sense, and what its hops are like now.
 //! Stores none, and starts no run: `queue` does.
 
+use std::cell::OnceCell;
+
 use godwit_api::rest::{FlowHopState, FlowHopView, NewJob, Reason};
 use godwit_state::{Flow, Hop, Job, JobState, Role, Timestamp, reason};
 
@@ -8,7 +10,10 @@ use super::Parts;
 use crate::basis::error::JobsError;
 use crate::queue::flow::{self, HopNow, Next};
 use crate::queue::reasons::Now;
-use crate::queue::schedule;
+use crate::queue::{schedule, submit};
+
+/// Why the owner of a flow may have no further waiting job, if that is so.
+type Full<'a> = dyn Fn() -> Option<Reason> + 'a;
 
 /// The questions of flows to this node.
 #[derive(Clone, Copy)]
@@ -42,14 +47,25 @@ impl<'a> Flows<'a> {
         let (now, at) = (self.parts.moment()?, self.parts.this.now());
         let hops = flow::read(&now, &self.parts.this.reader(), flow, at)?;
         let hops = (0..).zip(hops).zip(&flow.hops);
-        hops.map(|((number, hop), stored)| self.view(&now, flow, (number, stored), &hop, at))
-            .collect()
+        // All jobs are counted for it, so it is found out once.
+        let full = OnceCell::new();
+        let full = || {
+            let full = full.get_or_init(|| {
+                let room = submit::check_room(&self.parts.admission, &flow.owner);
+                room.err().map(|error| schedule::reason_of(&error))
+            });
+            full.clone()
+        };
+        hops.map(|((number, hop), stored)| {
+            self.view(&now, (flow, &full), (number, stored), &hop, at)
+        })
+        .collect()
     }
 
     fn view(
         &self,
         now: &Now<'_>,
-        flow: &Flow,
+        flow: (&Flow, &Full<'_>),
         stored: (u32, &Hop),
         hop: &HopNow,
         at: Timestamp,
@@ -90,13 +106,14 @@ impl<'a> Flows<'a> {
     /// State and reason of a hop of which no run is open.
     fn at_rest(
         &self,
-        flow: &Flow,
+        (flow, full): (&Flow, &Full<'_>),
         stored: (u32, &Hop),
         latest: Option<&Job>,
         at: Timestamp,
     ) -> (FlowHopState, Option<Reason>) {
         let refusal = flow::refusal(&self.parts.admission, flow, stored, at);
         let refusal = refusal.map(|error| schedule::reason_of(&error));
+        let refusal = refusal.or_else(full);
         match latest {
             _ if refusal.is_some() => (FlowHopState::Refused, refusal),
             _ if flow.paused => {

@@ -1,4 +1,4 @@
-//! Tests what a user sees of a flow whose runs were made in a larger role than the flow has now.
+//! Tests what a user sees of a flow: the reasons of runs that were made in a larger role, and that its owner has too many jobs.
 //! Runs no job.
 
 use godwit_state::{AccessRight, AccessRule, RuleSite};
@@ -62,4 +62,32 @@ fn the_reason_of_a_run_needs_the_role_of_that_run() {
     assert_eq!(shown(Role::Admin).as_deref(), Some("A test."));
     let hidden = shown(Role::Operator).expect("a reason");
     assert!(!hidden.contains("A test."), "{hidden}");
+}
+
+#[test]
+fn a_flow_whose_owner_has_too_many_jobs_says_so_at_each_hop() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Admin, "siteS");
+    otto_and_site(&queue, Role::Admin, "siteD");
+    let template = r#"{"sources":["siteS:/raw/."],"destination":"siteD:/in/"}"#;
+    propose(&queue, flow_of("night", &[template, template]));
+    let reader = queue.this.reader();
+    let flow: Flow = reader.object("night").expect("read").expect("there");
+    let codes = || -> Vec<Option<String>> {
+        let hops = parts_of(&parts).hops(&flow).expect("read").into_iter();
+        hops.map(|hop| hop.reason.map(|reason| reason.code.as_str().to_owned()))
+            .collect()
+    };
+    assert_eq!(codes(), [None, None]);
+    for number in 0..10 {
+        let job = new_job(&format!("j{number}"));
+        propose(&queue, Op::Submit(Box::new(job)));
+    }
+    let full = Some("too_many".to_owned());
+    assert_eq!(codes(), [full.clone(), full]);
+    flow::run(&queue, &reader, NOW).expect("a pass");
+    let jobs = reader.jobs(&JobFilter::default(), None, 100).expect("read");
+    assert_eq!(jobs.jobs.len(), 10, "no run starts");
 }
