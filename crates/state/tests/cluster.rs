@@ -101,18 +101,21 @@ fn the_smaller_half_of_a_partition_changes_nothing_and_says_what_is_needed() {
         ready.is_led_within(Duration::from_secs(4))
     };
     assert!(is_led(new) && !is_led(old));
-    let is_cut_off = |number: u64| {
+    let is_cut_off = |number: u64, time: Duration| {
         let ready = cluster.nodes[&number].readiness();
         assert!(!ready.is_outdated(), "a moment is not minutes");
-        ready.is_cut_off(Duration::from_secs(4))
+        ready.is_cut_off(time)
     };
-    wait_until("it knows that, too", || is_cut_off(old));
-    assert!(!is_cut_off(new));
+    wait_until("it is so for some time", || {
+        is_cut_off(old, Duration::from_millis(100))
+    });
+    assert!(!is_cut_off(new, Duration::from_millis(100)));
     assert!(
         cluster.sites(old).is_empty(),
         "reads go on, of what was there"
     );
     cluster.cut(&[]);
+    wait_until("it hears again", || !is_cut_off(old, Duration::ZERO));
     wait_until("all are of one mind", || {
         [1, 2, 3]
             .iter()

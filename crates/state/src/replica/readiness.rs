@@ -31,10 +31,10 @@ pub struct Readiness {
     state: PathBuf,
     /// Records which other voters answer.
     answering: LastContacts,
-    /// When this replica was opened.
-    opened: Instant,
     /// When the leader was last heard.
     heard: Mutex<Option<Instant>>,
+    /// Since when looks have found no leader with a majority; None if the last one found it.
+    lost: Mutex<Option<Instant>>,
     options: Options,
 }
 
@@ -52,8 +52,8 @@ impl Readiness {
             reader,
             state: directory.state(),
             answering,
-            opened: Instant::now(),
             heard: Mutex::new(None),
+            lost: Mutex::new(None),
             options,
         }
     }
@@ -81,7 +81,9 @@ impl Readiness {
     /// Whether there was a leader with a majority within this time, as far as this node knows.
     #[must_use]
     pub fn is_led_within(&self, time: Duration) -> bool {
-        self.check_led(time).is_ok()
+        let is_led = self.check_led(time).is_ok();
+        self.note(is_led);
+        is_led
     }
 
     /// Whether the rights in the state may be outdated here: another part of the cluster may have revoked some long ago.
@@ -90,10 +92,22 @@ impl Readiness {
         self.is_cut_off(OUTDATED_AFTER)
     }
 
-    /// Whether this node is open for this time, and there was no leader with a majority within it, as far as this node knows.
+    /// Whether no look within this time has found a leader with a majority. A node that runs jobs looks every few seconds. A change of the
+    /// leader takes a moment, so one look decides nothing.
     #[must_use]
     pub fn is_cut_off(&self, time: Duration) -> bool {
-        self.opened.elapsed() >= time && !self.is_led_within(time)
+        let lost = self.note(self.check_leader().is_ok());
+        lost.is_some_and(|since| since.elapsed() >= time)
+    }
+
+    /// Notes what a look has found; returns since when there is no leader.
+    fn note(&self, is_led: bool) -> Option<Instant> {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        *lost = match is_led {
+            true => None,
+            false => Some(lost.unwrap_or_else(Instant::now)),
+        };
+        *lost
     }
 
     /// Whether this node could lead: its files have no fault, and there is enough space.
