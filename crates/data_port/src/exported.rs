@@ -147,14 +147,10 @@ impl ExportedFiles for Exported {
     }
 
     fn real(&self, path: &Path) -> Option<Vec<u8>> {
-        let bytes = path.as_os_str().as_bytes();
-        let wire = bytes.strip_prefix(b"/").unwrap_or(bytes);
-        let Ok(ExportPath::Below(export, inner)) = locate(&self.exports, wire) else {
-            return None;
-        };
-        export.check().ok()?;
-        let directory = export.path.as_os_str().as_bytes();
-        Some(below(directory, inner.as_bytes()))
+        let found = self.find(path, Access::default()).ok()?;
+        // A writer may have made a link on the path, which leads out of the export. No answer says what is there.
+        found.storage.stat(&found.below).ok()?;
+        Some(below(&found.real, found.below.as_bytes()))
     }
 
     fn free_bytes(&self, path: &Path) -> Option<u64> {

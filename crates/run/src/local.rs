@@ -78,7 +78,8 @@ pub trait ExportedFiles: Send + Sync {
     /// The export does not exist, or the destination cannot be opened.
     fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError>;
 
-    /// The absolute path of a destination, which need not exist. Opens nothing. `None` if the export is unknown or cannot be used now.
+    /// The absolute path of a destination, which need not exist. `None` if a link is on the path, or the export is unknown or cannot be used
+    /// now.
     fn real(&self, _path: &Path) -> Option<Vec<u8>> {
         None
     }

@@ -309,6 +309,44 @@ mod tests {
         }
     }
 
+    /// Otherwise a writer in an export could ask by links whether any path of the machine exists.
+    #[test]
+    fn links_below_an_export_say_nothing_of_what_is_outside() {
+        let home = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| home.path().join(path);
+        std::fs::create_dir_all(at("private/x")).expect("made");
+        std::fs::create_dir(at("data")).expect("made");
+        for (target, link) in [("", "data/in"), ("private", "data/too")] {
+            std::os::unix::fs::symlink(at(target), at(link)).expect("made");
+        }
+        let exports = vec![export("one", &at("data"))];
+        let exported = Exported::new(exports, at("spill"), Process::default().syncs);
+        drop(Store::open(&at("state.db")).expect("open"));
+        let apart = Apart {
+            reader: &Reader::new(at("state.db")),
+            cluster: &Cluster {
+                own: Arc::new(|| None),
+                members: Arc::new(|_| Ok(false)),
+            },
+            exported: &exported,
+            elsewhere: &|_, _| Vec::new(),
+        };
+        let place = |text: &str| -> Place { text.parse().expect("a place") };
+        let [one, other] = ["here:/one/in/private/x", "here:/one/too/x"].map(place);
+        let compared = apart.check(&[], &[&one, &other]);
+        compared.expect("both are one directory outside");
+        for (path, is_seen) in [
+            ("/one", true),
+            ("/one/in", true),
+            ("/one/none/x", true),
+            ("/one/in/private", false),
+            ("/one/too/x", false),
+        ] {
+            let real = exported.real(Path::new(path));
+            assert_eq!(real.is_some(), is_seen, "{path}");
+        }
+    }
+
     #[test]
     fn a_place_is_inside_another_by_whole_names() {
         let place = |text: &str| -> Place { text.parse().expect("a place") };
