@@ -133,7 +133,7 @@ fn rules_that_may_have_been_revoked_long_ago_admit_no_request_and_the_file_of_gr
         };
         assert!(may("f").is_ok(), "by the file");
         assert_eq!(may("q").is_ok(), !is_outdated);
-        let strange = may("s").err().expect("a stranger");
+        let strange = may("s").expect_err("a stranger");
         assert_eq!(strange.retryable, is_outdated);
         if let Err(no) = may("q") {
             assert!(no.retryable);

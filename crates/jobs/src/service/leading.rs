@@ -1,6 +1,8 @@
 //! Tests the work of the leader for all nodes in one pass of the scheduler: it comes after the rights, and ends when the node stops.
 //! Runs no job.
 
+mod tests;
+
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -395,8 +397,6 @@ fn a_hop_that_deletes_waits_for_a_complete_run_of_the_hop_before() {
     run_first(&queue, "deletes", "d2", Outcome::Complete);
     assert_eq!(second("deletes"), ("waiting", true));
 }
-
-mod tests;
 
 /// The questions of flows to these parts.
 fn parts_of(parts: &Parts) -> super::Flows<'_> {
