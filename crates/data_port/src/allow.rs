@@ -84,6 +84,8 @@ pub(crate) struct Denial {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
     pub(crate) retryable: bool,
+    /// Decided without any right of the peer, which may be a stranger. Strangers also get [`ErrorCode::AUTH`].
+    pub(crate) is_unproven: bool,
 }
 
 impl Denial {
@@ -92,7 +94,20 @@ impl Denial {
             code,
             message: message.into(),
             retryable: false,
+            is_unproven: false,
         }
+    }
+
+    /// The same, to a peer that no right admitted before.
+    pub(crate) fn unproven(self) -> Self {
+        Self {
+            is_unproven: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_of_stranger(&self) -> bool {
+        self.is_unproven || self.code == ErrorCode::AUTH
     }
 }
 
@@ -276,6 +291,7 @@ fn unreadable() -> Denial {
         ErrorCode::INTERNAL,
         "this node cannot read its grants; its operator finds the reason with: godwit access list",
     )
+    .unproven()
 }
 
 /// Sent to any peer that the file of grants does not admit, while the rules of the state may be outdated.
@@ -362,7 +378,7 @@ impl Granted {
             return Ok(());
         }
         if self.is_without_state {
-            return Err(outdated());
+            return Err(outdated().unproven());
         }
         let place = asked.map(|(path, right)| (NodePlace::from_wire(path), right));
         let options = match &place {

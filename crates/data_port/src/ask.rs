@@ -180,7 +180,7 @@ pub(crate) fn let_in(shared: &Shared, peer: IdentityId) -> Result<Known, Denial>
         None => no,
         Some(Refusal { message, .. }) => Denial {
             retryable: true,
-            ..Denial::new(ErrorCode::INTERNAL, message)
+            ..Denial::new(ErrorCode::INTERNAL, message).unproven()
         },
     })
 }

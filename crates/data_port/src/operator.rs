@@ -75,7 +75,7 @@ impl Operator {
             return;
         }
         let code = FailureCode::of_number(Scope::Job, no.code.0);
-        let is_stranger = no.code == ErrorCode::AUTH;
+        let is_stranger = no.is_of_stranger();
         let left_out = match is_stranger {
             true => self.is_worth_a_line(StrangerAction::Ask).then_some(0),
             false => self.noise.refusal(peer, Instant::now()),

@@ -44,11 +44,7 @@ pub(crate) fn refusal(
             .operator
             .log_peer(peer, &format!("{asked}: refused: {error}"));
     }
-    Denial {
-        code,
-        message,
-        retryable: false,
-    }
+    Denial::new(code, message)
 }
 
 /// The answer if the earlier transfer of this name ends too slowly: its client does not answer, so it is
@@ -62,12 +58,12 @@ pub(crate) fn silent(
     let asked = String::from_utf8_lossy(asked);
     let line = format!("{asked}: refused: {error}; its client does not answer");
     shared.operator.log_peer(peer, &line);
+    let message = format!(
+        "the same transfer to {asked} has not ended yet, though its client does not answer; run the command again in a moment"
+    );
     Denial {
-        code: error.code(),
-        message: format!(
-            "the same transfer to {asked} has not ended yet, though its client does not answer; run the command again in a moment"
-        ),
         retryable: true,
+        ..Denial::new(error.code(), message)
     }
 }
 
@@ -86,8 +82,7 @@ pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial
         ),
     };
     Denial {
-        code: ErrorCode::LIMIT,
-        message,
         retryable: full == Full::All || running > 0,
+        ..Denial::new(ErrorCode::LIMIT, message)
     }
 }

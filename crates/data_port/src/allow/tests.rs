@@ -36,6 +36,7 @@ fn a_stranger_hears_nothing_of_the_file_of_grants() {
         assert!(!no.message.contains(secret), "{}", no.message);
     }
     assert!(no.message.contains("godwit access list"), "{}", no.message);
+    assert!(no.is_of_stranger());
 }
 
 #[test]
@@ -135,6 +136,7 @@ fn rules_that_may_have_been_revoked_long_ago_admit_no_request_and_the_file_of_gr
         assert_eq!(may("q").is_ok(), !is_outdated);
         let strange = may("s").expect_err("a stranger");
         assert_eq!(strange.retryable, is_outdated);
+        assert!(strange.is_of_stranger());
         if let Err(no) = may("q") {
             assert!(no.retryable);
             assert_eq!(no.message, strange.message, "it reveals no rule");

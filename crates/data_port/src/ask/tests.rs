@@ -63,6 +63,7 @@ fn a_member_is_not_gone_while_the_state_cannot_be_read() {
     members.set(None);
     let no = let_in(shared, peer).expect_err("it cannot be read");
     assert_eq!((no.code, no.retryable), (ErrorCode::INTERNAL, true));
+    assert!(no.is_of_stranger());
     assert_eq!(holds(), Look::Unread(()));
     assert!(is_member(shared, peer).is_err());
     daemon.stop();
