@@ -366,6 +366,13 @@ impl Claims {
         ready.map(|at| &at.peer)
     }
 
+    /// Whether a node did not take its claim, or does not answer. A busy node takes the claim later.
+    pub(crate) fn fails(&self, identity: &str) -> bool {
+        let found = self.nodes.iter().find(|at| at.peer.identity == identity);
+        let refused = found.and_then(|at| at.refused.as_ref());
+        refused.is_some_and(|refusal| refusal.code != code::BUSY)
+    }
+
     /// The nodes at which a claim may hold.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Peer> {
         self.nodes.iter().map(|at| &at.peer)

@@ -4,6 +4,7 @@
 //! Each question runs on a separate thread, so that a node that does not answer delays no other work.
 
 mod asking;
+mod bounding;
 mod end;
 mod picture;
 mod target_answers;
@@ -28,6 +29,7 @@ pub use self::end::End;
 use self::picture::{Member, Picture};
 use crate::aside::Aside;
 use crate::batch::Base;
+use crate::bound::Bound;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
@@ -59,6 +61,8 @@ pub struct Order<'a> {
     pub believed: Believed,
     /// The owner wants it divided at any cost to others.
     pub always: bool,
+    /// Most nodes of each site that take part.
+    pub nodes_max: usize,
     /// Id of the claim; all attempts of the job share the claim, and no other job has it.
     pub claim: ClaimId,
     /// Decision of an earlier attempt: sources go into the destination, or the only source becomes it.
@@ -182,6 +186,9 @@ impl Driver<'_> {
         let now = Instant::now();
         let mut picture = Picture {
             began: now,
+            here: Bound::new(self.order.nodes_max, "this site", &[]),
+            there: Bound::new(self.order.nodes_max, "the destination", &earlier),
+            listed: serving,
             claims: Claims::new(Duration::ZERO, earlier, is_taken_over),
             members: Vec::new(),
             taken: Vec::new(),
@@ -200,7 +207,7 @@ impl Driver<'_> {
         if was_over {
             picture.claims.was_released();
         }
-        picture.claims.serving(Duration::ZERO, serving);
+        self.bound_targets(&mut picture, true);
         let destination = Arc::new(Destination {
             site: Arc::clone(&self.site),
             claim,
@@ -280,6 +287,7 @@ impl Driver<'_> {
                 seen(work);
             }
             self.look(picture, work.as_ref());
+            self.bound_targets(picture, false);
             if let Some(failure) = without_members(picture, work.as_ref()) {
                 return Err(failure);
             }
@@ -401,6 +409,7 @@ impl Driver<'_> {
             picture.crew_at = now + CREW_EVERY;
             let mut crew = (self.order.crew)();
             crew.retain(|mate| !picture.declined.contains(&mate.name));
+            self.bound_crew(picture, &mut crew);
             let before = picture.members.len();
             let (stay, go): (Vec<Member>, Vec<Member>) = std::mem::take(&mut picture.members)
                 .into_iter()

@@ -12,10 +12,11 @@
 //! needs the whole tree: links, files with several names, times of directories, deletion. The **close** of a root does that work, and
 //! repeats items that failed. It is an ordinary transfer of the whole tree.
 //!
-//! `aside`, `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
+//! `aside`, `bound`, `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
 mod aside;
 mod batch;
+mod bound;
 mod census;
 mod claims;
 mod control;

@@ -165,6 +165,11 @@ impl Watch {
         self.resting.iter().chain(&self.silent)
     }
 
+    /// Whether a node of the crew does not answer and holds no work.
+    pub(crate) fn is_silent(&self, node: &str) -> bool {
+        self.silent.iter().any(|silent| silent == node)
+    }
+
     /// No node sends for now, so no node reports anything.
     pub(crate) const fn pause(&mut self) {
         self.is_paused = true;

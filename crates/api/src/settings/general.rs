@@ -64,6 +64,18 @@ pub(super) const GENERAL: &[Setting] = &[
         detail: "`auto` starts with two, or with more on a long path with small buffers. While the transfer runs, it tries whether more or fewer are faster. One number fixes the count; `4..16` sets the bounds. Decisions appear in `--log-file` and `--json`, and with `--verbose` on the screen; see docs/tuning.md.",
     },
     Setting {
+        name: "nodes",
+        scopes: CP,
+        kind: Kind::Count { min: 1, max: 1000 },
+        default: "1000",
+        variable: "GODWIT_NODES",
+        heading: Heading::Machine,
+        obeyed_by: ObeyedBy::Sender,
+        applies_to: AppliesTo::Jobs,
+        help: "Most nodes of each site that take part in a divided job",
+        detail: "The default is all nodes that reach the place and are not drained. The node that controls the job takes part, then others in the order of their names. A node that was left out replaces a lost one, and the log of the job names the nodes. With `1`, a job is divided only if `--divide always` demands it. Commands ignore this setting, because one process moves their files.",
+    },
+    Setting {
         name: "threads",
         scopes: WORKING,
         kind: Kind::Count {

@@ -55,6 +55,8 @@ pub struct CpSettings {
     pub sharing: SharingSettings,
     /// Number of streams, within bounds from 1 to 128.
     pub streams: Bounds,
+    /// Most nodes of each site that take part in a divided job.
+    pub nodes: u32,
     /// Most cores; 0 uses all.
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
@@ -227,6 +229,7 @@ impl CpSettings {
             channels: values.list("channel", text)?,
             sharing: SharingSettings::from_values(values),
             streams: values.bounds("streams"),
+            nodes: values.count_u32("nodes"),
             threads: values.count_u32("threads"),
             pin: values.text("pin"),
             readers: values.bounds("readers"),

@@ -9,6 +9,7 @@ use godwit_state::{Reason, Taken, Work};
 
 use super::Mate;
 use crate::aside::Aside;
+use crate::bound::Bound;
 use crate::claims::Claims;
 use crate::questions::Site;
 use crate::rates::Rates;
@@ -43,6 +44,11 @@ pub(super) struct Picture {
     pub(super) gone: Vec<Mate>,
     /// Identities of nodes of the destination that were noted because they do not let this node in.
     pub(super) shut: HashSet<String>,
+    /// The nodes of the source and of the destination that take part.
+    pub(super) here: Bound,
+    pub(super) there: Bound,
+    /// The nodes that serve the destination, by the latest answer of its site.
+    pub(super) listed: Vec<Peer>,
     pub(super) watch: Watch,
     /// Nodes of the destination that could not write, and the words of the job about them.
     pub(super) aside: Aside,

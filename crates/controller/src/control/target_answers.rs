@@ -51,7 +51,8 @@ impl Driver<'_> {
                 picture.nodes_at = Some(now + NODES_EVERY);
                 if let Ok(listed) = answer {
                     self.note_shut(picture, &listed.refused);
-                    picture.claims.serving(picture.now(), listed.nodes);
+                    picture.listed = listed.nodes;
+                    self.bound_targets(picture, true);
                 }
             }
             TargetAnswer::Access(mate, answer) => {

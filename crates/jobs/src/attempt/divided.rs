@@ -45,7 +45,7 @@ pub(crate) use context::Context;
 use counted::Counted;
 use progress::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
-pub(crate) use wish::{Wish, can_divide, mates, wish};
+pub(crate) use wish::{Wish, can_divide, is_lone_pair, mates, wish};
 
 /// How long a node retries if the settings of a job do not set it.
 const RETRY_FOR: Duration = Duration::from_secs(300);
@@ -94,6 +94,7 @@ pub(crate) fn carry_out(
         placed: &|into| placing.placed(into, tag_of(claim)),
         part_bytes: PART_BYTES,
         always: wish.always,
+        nodes_max: wish.nodes_max,
         traffic: &|| flights.traffic(),
         note: &|text| events.note(text),
         without: &|nodes| events.goes_on_without(nodes, asker_of(job).is_none()),

@@ -82,6 +82,7 @@ fn the_defaults_of_cp() {
                 least: 1,
                 most: 128
             },
+            nodes: 1000,
             threads: 0,
             pin: OsString::new(),
             readers: Bounds { least: 0, most: 16 },

@@ -101,3 +101,32 @@ fn the_last_item_of_a_job_has_more_than_an_equal_share_of_its_limit() {
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_identical_to_rsync("-aH", &set, &there.export.join("copy"));
 }
+
+#[test]
+fn a_job_uses_as_many_nodes_as_its_owner_says() {
+    let site = Site::of(3);
+    let there = archive(&site);
+    let set = site.nodes[0].export.join("set");
+    for n in 0..40_u8 {
+        let directory = set.join(format!("d{n}"));
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join("f"), vec![n; 20_000]).expect("written");
+    }
+    let log_of = |line: &[&str], name: &str| {
+        let to = format!("siteB:/data/{name}");
+        let id = submit(&site.nodes[0], "here:/data/set", &to, line);
+        let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+        let log = site.nodes[0].admin(&["job", "log", &id]).out;
+        assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+        assert_identical_to_rsync("-aH", &set, &there.export.join(name));
+        log
+    };
+    let log = log_of(&["--setting", "nodes=2"], "two");
+    let says = "2 of 3 nodes of this site take part, as the setting nodes says";
+    assert!(log.contains(says), "{log}");
+    assert!(senders(&there).len() <= 2, "{log}");
+    let log = log_of(&["--setting", "nodes=1"], "one");
+    assert!(!log.contains("divided: "), "{log}");
+    let log = log_of(&[], "all");
+    assert!(!log.contains("as the setting nodes says"), "{log}");
+}

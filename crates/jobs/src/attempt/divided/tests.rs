@@ -6,7 +6,7 @@ use godwit_state::LEVEL_CLOSES;
 use serde_json::{Value, json};
 
 use super::summary::undeleted;
-use super::wish::hindrance;
+use super::wish::{hindrance, is_lone_pair};
 use super::*;
 
 fn job(settings: &Value) -> (NewJob, Prepared) {
@@ -32,6 +32,18 @@ fn a_divided_job_deletes_by_each_word_that_says_so() {
         // A job that deletes nothing lacks nothing if a directory could not be read.
         assert_eq!(undeleted(1, &base).is_some(), deletes, "{settings}");
         assert!(undeleted(0, &base).is_none(), "{settings}");
+    }
+}
+
+#[test]
+fn a_job_of_one_node_at_each_site_is_a_lone_pair() {
+    for (settings, is_lone) in [
+        (json!({"nodes": ["1"]}), true),
+        (json!({"nodes": ["2"]}), false),
+        (json!({}), false),
+    ] {
+        let (_, prepared) = job(&settings);
+        assert_eq!(is_lone_pair(&prepared), is_lone, "{settings}");
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Wish {
     pub(super) destination: Place,
     pub(super) site: Site,
     pub(super) always: bool,
+    /// Most nodes of each site that take part.
+    pub(super) nodes_max: usize,
     /// Rights of the owner to see the destination, as they were when the attempt began.
     pub(super) at_start: RightsAtStart,
     /// The mandate of a job of another node.
@@ -76,6 +78,9 @@ pub(crate) fn wish(
         Divide::Always => wanted(),
         // A lone pair gains nothing. A job that cannot be divided is moved by one node.
         Divide::Auto => {
+            if is_lone_pair(prepared) && begun(&asking.this.reader(), job) != Some(true) {
+                return Ok(None);
+            }
             let wish: Result<Option<Wish>, String> = wanted();
             let gains = |wish: &Wish| match begun(&asking.this.reader(), job) {
                 Some(is_divided) => is_divided,
@@ -180,9 +185,22 @@ fn divisible(level: u32, new: &NewJob, prepared: &Prepared) -> Result<Option<Wis
         destination,
         site: site.clone(),
         always: new.divide == Divide::Always,
+        nodes_max: nodes_max(prepared),
         at_start: RightsAtStart::default(),
         mandate: None,
     }))
+}
+
+/// Most nodes of each site that take part in a divided job.
+fn nodes_max(prepared: &Prepared) -> usize {
+    let settings = prepared.spec.copy_settings().ok();
+    let most = settings.and_then(|settings| usize::try_from(settings.nodes).ok());
+    most.unwrap_or(usize::MAX)
+}
+
+/// Whether one node of each site is to move the job. Such a job gains nothing from being divided.
+pub(crate) fn is_lone_pair(prepared: &Prepared) -> bool {
+    nodes_max(prepared) == 1
 }
 
 /// Whether the site of its sources can divide a job, by its description.

@@ -183,10 +183,9 @@ fn gains(this: &ThisNode, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Resul
         return Ok(false);
     }
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
-    Ok(
-        spec::prepare(new, &find)
-            .is_ok_and(|prepared| divided::can_divide(&reader, new, &prepared)),
-    )
+    Ok(spec::prepare(new, &find).is_ok_and(|prepared| {
+        divided::can_divide(&reader, new, &prepared) && !divided::is_lone_pair(&prepared)
+    }))
 }
 
 /// No site is asked to run the job yet.

@@ -1,0 +1,50 @@
+//! Bounds the nodes of both sites that take part in a divided job, by the setting `nodes` of the job.
+//! Chooses none itself: `bound` does.
+
+use super::{Driver, Mate, Picture};
+use crate::bound::Offered;
+
+impl Driver<'_> {
+    /// Leaves those mates in the crew that take part. This node always does.
+    pub(super) fn bound_crew(&self, picture: &mut Picture, crew: &mut Vec<Mate>) {
+        let own = &self.node.runner.node;
+        let named = crew.iter().map(|mate| Offered {
+            key: &mate.name,
+            name: &mate.name,
+        });
+        let offered: Vec<Offered<'_>> = named.collect();
+        let (now, watch) = (picture.now(), &picture.watch);
+        let is_lost = |name: &str| name != own && watch.is_silent(name);
+        if picture.here.choose(now, &offered, is_lost) {
+            self.note_bound(picture.here.said());
+        }
+        crew.retain(|mate| picture.here.uses(&mate.name));
+    }
+
+    /// Has the claim hold at those nodes of the destination that take part. `is_listed`: the site has just named its nodes.
+    pub(super) fn bound_targets(&self, picture: &mut Picture, is_listed: bool) {
+        let now = picture.now();
+        let named = picture.listed.iter().map(|peer| Offered {
+            key: &peer.identity,
+            name: &peer.name,
+        });
+        let mut offered: Vec<Offered<'_>> = named.collect();
+        // Each node of the site may list them in another order.
+        offered.sort_by_key(|one| (one.name, one.key));
+        let claims = &picture.claims;
+        let is_changed = picture.there.choose(now, &offered, |key| claims.fails(key));
+        if is_changed {
+            self.note_bound(picture.there.said());
+        }
+        if is_changed || is_listed {
+            let listed = picture.listed.iter();
+            let used = listed.filter(|peer| picture.there.uses(&peer.identity));
+            let used = used.cloned().collect();
+            picture.claims.serving(now, used);
+        }
+    }
+
+    fn note_bound(&self, said: Option<&str>) {
+        said.into_iter().for_each(|said| (self.order.note)(said));
+    }
+}
