@@ -257,13 +257,13 @@ PATH = {"rate": "1Gbit/s"}
     ("path", "factors", "said"),
     [
         (None, {"interfaces": [1, 2]}, "interfaces is for an emulated path"),
-        (None, {"nodes": [1, 2]}, "nodes is for an emulated path"),
+        (None, {"nodes": [0, 2]}, "nodes: write numbers from 1 to 1000"),
         (PATH, {"interfaces": [0, 9]}, "interfaces: write numbers from 1 to 8"),
         (PATH, {"nodes": ["two"]}, "nodes: write numbers from 1 to 8"),
         (PATH, {"nodes": [1, 2], "interfaces": [2]}, "write interfaces or nodes"),
     ],
 )
-def test_numbers_of_interfaces_and_of_nodes_are_for_an_emulated_path_alone(path, factors, said):
+def test_numbers_of_interfaces_and_of_nodes_are_bounded(path, factors, said):
     document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": factors}
     places = {"source": "here:/a", "destination": "b:/c"}
     if path:

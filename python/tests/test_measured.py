@@ -190,7 +190,8 @@ def test_a_job_is_divided_as_the_factor_says(monkeypatch, sites, client, tmp_pat
     assert "there are always, auto, never" in str(refused.value)
 
 
-def test_factors_of_an_emulated_path_are_no_settings_of_a_job():
+def settings_of_a_job(factors: dict[str, Any], path: Any, places: dict[str, str]) -> dict[str, str]:
+    """The settings of the job of a plan with these factors, each with one value."""
     asked: list[Any] = []
 
     class Refusing:
@@ -198,13 +199,24 @@ def test_factors_of_an_emulated_path_are_no_settings_of_a_job():
             asked.append(options["settings"])
             raise godwit.GodwitError("refused", "no job is taken")
 
-    factors = {"nodes": [2], "tcp_buffer": ["1MiB"], "streams": [4]}
-    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": factors, "path": {"rate": "1Gbit/s"}}
-    tried = plans.parse("x", document, {"source_directory": "/a", "destination_directory": "/b"})
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": factors}
+    tried = plans.parse("x", {**document, **({"path": path} if path else {})}, places)
     client: Any = Refusing()
     with pytest.raises(godwit.GodwitError):
         measure.measure(client, tried, tried.runs()[0], measure.Size(1, 1), Sampler({}), Throttling({}))
-    assert asked == [{"streams": "4"}]
+    return dict(asked[0])
+
+
+def test_factors_of_an_emulated_path_are_no_settings_of_a_job():
+    factors = {"nodes": [2], "tcp_buffer": ["1MiB"], "streams": [4]}
+    places = {"source_directory": "/a", "destination_directory": "/b"}
+    assert settings_of_a_job(factors, {"rate": "1Gbit/s"}, places) == {"streams": "4"}
+
+
+def test_the_number_of_nodes_of_real_sites_is_a_setting_of_each_job():
+    factors = {"nodes": [2], "streams": [4]}
+    places = {"source": "here:/data", "destination": "siteB:/data"}
+    assert settings_of_a_job(factors, None, places) == {"nodes": "2", "streams": "4"}
 
 
 def test_a_job_that_fails_is_a_run_that_does_not_count_and_leaves_no_data(sites, client, tmp_path):

@@ -13,7 +13,7 @@ from ..errors import GodwitError, RefusedError, StillRunningError
 from ..job import Job
 from . import evidence, sets
 from .cgroups import Throttling
-from .plan import DIVIDE_FACTOR, OF_THE_PATH, Plan, Run
+from .plan import DIVIDE_FACTOR, NODES_FACTOR, OF_THE_PATH, Plan, Run
 from .sampler import Sample, Sampler
 
 # More stolen time than this in any second, and another guest of the same machine was at work.
@@ -66,7 +66,8 @@ def measure(
     source, destination, writes = places(plan, run, size)
     factors = dict(run.factors)
     count = int(factors.pop("concurrent", "1"))
-    for of_the_path in OF_THE_PATH:
+    # Nodes of an emulated path are drained instead.
+    for of_the_path in (*OF_THE_PATH, *([NODES_FACTOR] if plan.path is not None else [])):
         factors.pop(of_the_path, None)
     # It is no setting of the transfer: it says how a job is submitted.
     options: Dict[str, Any] = {"divide": factors.pop(DIVIDE_FACTOR)} if DIVIDE_FACTOR in factors else {}

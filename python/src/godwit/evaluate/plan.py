@@ -28,13 +28,14 @@ _PATH = {"rate", "delay", "loss"}
 BUFFER_FACTOR = "tcp_buffer"
 # Another one: the number of interfaces in use at each end of an emulated path.
 INTERFACES_FACTOR = "interfaces"
-# Another one: the number of nodes that take work at each end of an emulated path. Each of them has one interface.
+# The number of nodes of each site that take part. At real sites it is the setting of a job. Of an emulated path it is the number
+# of nodes that take work at each end, and each of them has one interface.
 NODES_FACTOR = "nodes"
+_NODES_MAX = 1000
 # These are of an emulated path alone. Elsewhere, something else decides.
 OF_THE_PATH = {
     BUFFER_FACTOR: "the sysctls of each end decide",
     INTERFACES_FACTOR: "the addresses of each node decide",
-    NODES_FACTOR: "all nodes of a site that are not drained take work",
 }
 # Each interface takes a network of its path.
 _INTERFACES_MAX = 8
@@ -242,10 +243,11 @@ def _check_factors(name: str, plan: Plan) -> None:
     for factor, why in OF_THE_PATH.items():
         if factor in plan.factors and plan.path is None:
             raise SetupError("usage", f"{name}: factors: {factor} is for an emulated path: elsewhere, {why}")
-    counts = {str(number) for number in range(1, _INTERFACES_MAX + 1)}
-    for factor in (INTERFACES_FACTOR, NODES_FACTOR):
-        if not {str(one) for one in plan.factors.get(factor, ())} <= counts:
-            raise SetupError("usage", f"{name}: factors: {factor}: write numbers from 1 to {_INTERFACES_MAX}")
+    # Each node of an emulated path has an interface.
+    bounds = {INTERFACES_FACTOR: _INTERFACES_MAX, NODES_FACTOR: _NODES_MAX if plan.path is None else _INTERFACES_MAX}
+    for factor, most in bounds.items():
+        if not {str(one) for one in plan.factors.get(factor, ())} <= {str(number) for number in range(1, most + 1)}:
+            raise SetupError("usage", f"{name}: factors: {factor}: write numbers from 1 to {most}")
     if {INTERFACES_FACTOR, NODES_FACTOR} <= {*plan.factors}:
         raise SetupError("usage", f"{name}: factors: write interfaces or nodes: each of several nodes has one interface")
     if not {str(one) for one in plan.factors.get(DIVIDE_FACTOR, ())} <= _DIVIDE:
