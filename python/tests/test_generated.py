@@ -75,6 +75,16 @@ def test_no_text_leaves_its_part_of_a_path():
         assert recorder.call.path == f"/api/v1/jobs/{part}"
 
 
+def test_a_submission_takes_each_field_of_a_job():
+    from godwit.api.schemas import NewJob
+    from godwit.submission import Options, description
+
+    fields = {*NewJob.__annotations__} - {"sources", "destination"}
+    assert fields == {*Options.__annotations__} - {"idempotency_key"}
+    texts = {name: {} if name == "settings" else [] if name in ("list", "more_destinations") else "x" for name in fields}
+    assert {*description("a:/b", "c:/d", texts)} == fields | {"sources", "destination"}  # type: ignore[arg-type]
+
+
 def test_the_catalogue_is_that_of_the_document():
     rows = re.findall(r"^\| `(\w+)` \| (\d) \|", (ROOT / "docs" / "failures.md").read_text(), re.MULTILINE)
     assert {code: entry.exit for code, entry in CATALOGUE.items()} == {code: int(status) for code, status in rows}

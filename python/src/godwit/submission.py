@@ -7,7 +7,7 @@ from typing import List, Mapping, Sequence, Union
 
 from typing_extensions import TypedDict
 
-from .api.schemas import Divide, Merge, NewJob, RateInput, Selection
+from .api.schemas import Divide, Merge, NewJob, RateInput, Relay, Selection
 from .errors import SetupError
 
 Setting = Union[str, int, bool, Sequence[str]]
@@ -30,6 +30,10 @@ class Options(TypedDict, total=False):
     deadline: Moment
     not_before: Moment
     divide: Divide
+    more_destinations: List[str]
+    """Further places to copy to, by a job for each."""
+    relay: Relay
+    """Whether a destination that failed takes its data from a complete one: "never" or "auto"."""
     gather: bool
     """Gathers sources of several sites, each below the name of its site in the destination, by a job for each."""
     merge: Merge
@@ -54,6 +58,8 @@ def description(sources: Union[str, Sequence[str]], destination: str, options: O
         "manifest",
         "retries_max",
         "divide",
+        "more_destinations",
+        "relay",
         "gather",
         "merge",
     ):
