@@ -67,6 +67,16 @@ def test_the_network_has_what_mends_its_cause(path, said):
     assert said in sentences(runs("disk", 1e8, 1e8, bottleneck="network", path=path))[0]
 
 
+def test_a_node_without_processor_time_has_what_mends_its_cgroup():
+    sites = {"source": "here", "destination": "siteB"}
+    held = {"throttled": {"here": 0.9}, "sites": sites}
+    found = sentences(runs("disk", 1e8, 1e8, bottleneck="network", **held))
+    assert len(found) == 1 and found[0].startswith("source CPU limited 2 runs")
+    assert "systemctl set-property UNIT CPUQuota=" in found[0]
+    found = sentences(runs("disk", 1e8, bottleneck="source CPU", throttled={"here": 0.1}, sites=sites))
+    assert "All cores of the source are busy" in found[0] and "cgroup" not in found[0]
+
+
 def test_the_two_stages_that_limit_most_are_named():
     found = runs("disk", 1e8, 1e8, 1e8, bottleneck="network") + runs("memory", 1e8, 1e8, bottleneck="limit")
     found += runs("back", 1e8, bottleneck="source CPU")

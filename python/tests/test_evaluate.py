@@ -139,6 +139,9 @@ def test_each_block_has_each_setting_once_in_its_own_order():
         ({"places": {"source": "a:/b", "destination": "c:/d"}}, "source_directory is missing"),
         ({"run": {"repetition": 3}}, "unknown: repetition"),
         ({"ends": ["memory"]}, "no run follows"),
+        ({"watch": [{"name": "b"}]}, "either node or socket"),
+        ({"watch": [{"node": "https://b"}]}, "each node has a name"),
+        ({"watch": [{"name": "b", "node": "https://b", "token": "x"}]}, "unknown: token"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(change, said):
@@ -149,6 +152,20 @@ def test_a_plan_that_makes_no_sense_is_refused(change, said):
     with pytest.raises(godwit.SetupError) as refused:
         plans.parse("my plan", {**document, **change}, {})
     assert said in str(refused.value)
+
+
+def test_a_watched_node_of_the_command_changes_no_plan():
+    places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": "/data"}
+    given = ["siteB=https://dtn1.siteb.org,siteB.token,AB:CD", "far=/run/far.sock"]
+    plan = plans.load("quick", places, watch=given)
+    assert plan.watch == (
+        {"name": "siteB", "node": "https://dtn1.siteb.org", "token_file": "siteB.token", "fingerprint": "AB:CD"},
+        {"name": "far", "socket": "/run/far.sock"},
+    )
+    assert plan.text == plans.load("quick", places).text
+    for wrong in ("siteB", "=https://b", "siteB=", "b=https://b,c,d,e"):
+        with pytest.raises(godwit.SetupError, match="--watch"):
+            plans.load("quick", places, watch=[wrong])
 
 
 def test_ready_made_plans_are_plans():

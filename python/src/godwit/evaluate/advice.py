@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ..progress import size
 from . import stats, verdict
@@ -39,6 +39,11 @@ _PATH_MENDS = {
     "buffer": "As root at the sending end: sysctl -w net.ipv4.tcp_wmem='4096 16384 {most}'.",
     "interface": "One interface carries less than its sisters: look at its speed and cable (ethtool DEVICE).",
 }
+# Of a node whose cgroup kept it from the processors. The empty value takes the limit away.
+_CGROUP = (
+    "The cgroup of the node has used up its processor time. As root there: systemctl set-property UNIT CPUQuota=, "
+    "where UNIT is the service of the node."
+)
 _UNCLEAR = "No counter shows why the path gives no more: run godwit doctor."
 # A buffer holds what is on its way in a round trip. The kernel counts its own data, too, which takes as much again.
 _OVERHEAD = 2
@@ -76,9 +81,10 @@ def headline(runs: Sequence[Mapping[str, Any]]) -> str:
 def sentences(runs: Sequence[Mapping[str, Any]], summaries: Mapping[str, stats.Summary]) -> List[str]:
     """The changes that help, the most useful first."""
     said = []
-    stages = Counter(str(run["bottleneck"]) for run in runs if run["bottleneck"] and run["ends"] in ("disk", "memory", "back"))
-    for stage, count in stages.most_common(2):
-        mend = _path_mend(runs) if stage == "network" else _MENDS.get(stage)
+    stages = Counter(_stage(run) for run in runs if run["ends"] in ("disk", "memory", "back"))
+    del stages["", False]
+    for (stage, is_held_back), count in stages.most_common(2):
+        mend = _CGROUP if is_held_back else _path_mend(runs) if stage == "network" else _MENDS.get(stage)
         if mend:
             said.append(f"{stage} limited {count} runs most of the time. {mend}")
     found = ceilings(runs)
@@ -90,18 +96,30 @@ def sentences(runs: Sequence[Mapping[str, Any]], summaries: Mapping[str, stats.S
         )
     for name, one in summaries.items():
         if one.count >= stats.FEWEST and one.p05 and one.median / one.p05 > 1.5:
-            said.append(f"{name}: one run in twenty is slower than {size(one.p05)}/s, at a median of {size(one.median)}/s.")
+            said.append(
+                f"{name}: one run in twenty is slower than {size(one.p05)}/s, at a median of {size(one.median)}/s. "
+                'A campaign shows at which hours: write at = ["02:00", "14:00"] below [run] of the plan.'
+            )
     # A full queue drops packets without a fault of the path.
     others = [run for run in runs if verdict.path_cause(run) != "full"]
     resent = sum(run["resent_bytes"] for run in others) / max(sum(run["bytes"] for run in others), 1)
     if resent > 0.001:
-        said.append(f"{resent:.2%} of the bytes were sent again: the path loses packets or connections.")
+        said.append(
+            f"{resent:.2%} of the bytes were sent again: the path loses packets or connections. "
+            "Look for drops at both ends: ip -s link, and ethtool -S DEVICE."
+        )
     return said or ["Nothing stands out."]
+
+
+def _stage(run: Mapping[str, Any]) -> Tuple[str, bool]:
+    """The stage that limited a run, and whether a cgroup is the reason."""
+    held = verdict.held_back(run)
+    return held or str(run["bottleneck"] or ""), held is not None
 
 
 def _path_mend(runs: Sequence[Mapping[str, Any]]) -> str:
     """The change that helps most runs that the network limited."""
-    limited = [run for run in runs if run["bottleneck"] == "network" and run["ends"] in ("disk", "memory", "back")]
+    limited = [run for run in runs if _stage(run) == ("network", False) and run["ends"] in ("disk", "memory", "back")]
     cause, _ = Counter(verdict.path_cause(run) for run in limited).most_common(1)[0]
     trips = [run["path"].get("network_round_trip_least_seconds", 0.0) for run in limited if run.get("path")]
     rate = max(_RATE_WANTED, *(run["bytes_per_second"] for run in limited))

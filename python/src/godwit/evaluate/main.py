@@ -98,9 +98,17 @@ def _add_places(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--repetitions", type=int, metavar="N", help="instead of those of the plan")
     run.add_argument("--seconds", type=float, metavar="S", help="of a run from memory, instead of those of the plan")
+    run.add_argument("--fit", action="store_true", help="sets on disk are made so small that they take --seconds, too")
     run.add_argument("--within", metavar="TIME", help="no run begins that would end later: 10min, 7d")
     run.add_argument("--busy", action="store_true", help="measure beside other load of this machine: the report says so")
     run.add_argument("--factor", metavar="NAME=V,V", action="append", default=[], help="a factor with its values, as in the plan")
+    run.add_argument(
+        "--watch",
+        metavar="NAME=URL[,TOKEN_FILE[,FINGERPRINT]]",
+        action="append",
+        default=[],
+        help="sample the host of this node, too; NAME=SOCKET is a node of this machine",
+    )
     run.add_argument("--scale", type=float, help="all data sets by this factor, such as 0.01")
     run.add_argument("--out", type=Path, metavar="DIR", help="the folder of the results; else one by the time")
     run.add_argument("--yes", action="store_true", help="begin without asking")
@@ -121,12 +129,14 @@ def _run(asked: argparse.Namespace) -> None:
     places = {name: getattr(asked, name) for name in ("source", "source_directory", "destination", "destination_directory")}
     given = {name: getattr(asked, name) for name in ("scale", "repetitions", "within", "seconds")}
     given["idle_below"] = _ANY_LOAD if asked.busy else None
+    given["fit"] = True if asked.fit else None
     emulate = dict(zip(("rate", "delay", "loss"), asked.emulate.split(","))) if asked.emulate else None
     plan = load(
         asked.plan,
         {**places, "sites": asked.site},
         run={key: value for key, value in given.items() if value is not None},
         factors=asked.factor,
+        watch=asked.watch,
         emulate=emulate,
     )
     if plan.path is None:

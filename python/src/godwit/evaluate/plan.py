@@ -24,6 +24,7 @@ _TOP = {"title", "places", "watch", "data", "variants", "factors", "run", "ends"
 _PLACES = {"source", "destination", "source_directory", "destination_directory", "sites"}
 _RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries", "cold", "seconds", "fit", "within", "at", "days"}
 _PATH = {"rate", "delay", "loss"}
+_WATCH = {"name", "node", "socket", "token_file", "fingerprint"}
 # A factor that is no setting of a job: buffers of TCP, which only an emulated path sets.
 BUFFER_FACTOR = "tcp_buffer"
 # Another one: the number of interfaces in use at each end of an emulated path.
@@ -147,6 +148,7 @@ def load(
     *,
     run: Optional[Mapping[str, Any]] = None,
     factors: Sequence[str] = (),
+    watch: Sequence[str] = (),
     emulate: Optional[Mapping[str, str]] = None,
 ) -> Plan:
     """Reads a plan by its file, or a ready-made one by its name. Arguments take precedence over the plan."""
@@ -165,6 +167,8 @@ def load(
     # Another number of repetitions, or more time, is the same plan: it may go on. The scale is kept beside the plan.
     document["run"] = {**document.get("run", {}), **(run or {})}
     document["factors"] = {**document.get("factors", {}), **dict(_factor(one) for one in factors)}
+    # Who watches what changes no run: the plan stays the same.
+    document["watch"] = [*document.get("watch", ()), *map(_watch, watch)]
     if emulate:
         document["path"] = {**document.get("path", {}), **emulate}
     same = {key: value for key, value in (("factors", [*factors]), ("path", document.get("path"))) if value}
@@ -216,7 +220,7 @@ def parse(name: str, document: Dict[str, Any], places: Mapping[str, Any], *, tex
         ends=ends,
         variants=document.get("variants") or {"usual": {}},
         factors=document.get("factors", {}),
-        watch=tuple(document.get("watch", ())),
+        watch=tuple(_watched(name, one) for one in document.get("watch", ())),
         text=text or json.dumps(document),
         schedule=Schedule.parse(name, run.pop("at", ()), run.pop("days", ())),
         within=duration(name, run.pop("within", 0)),
@@ -276,6 +280,26 @@ def _factor(given: str) -> Tuple[str, List[Setting]]:
     if not key or not values:
         raise SetupError("usage", f"--factor: write NAME=VALUE,VALUE and not {given!r}")
     return key, [*values.split(",")]
+
+
+def _watch(given: str) -> Dict[str, str]:
+    """`siteB=https://dtn1.siteb.org,TOKEN_FILE` as a node that is watched."""
+    name, _, rest = given.partition("=")
+    address, *others = rest.split(",")
+    if not name or not address or len(others) > 2:
+        raise SetupError("usage", f"--watch: write NAME=URL,TOKEN_FILE or NAME=SOCKET and not {given!r}")
+    return {
+        "name": name,
+        "socket" if address.startswith("/") else "node": address,
+        **dict(zip(("token_file", "fingerprint"), others)),
+    }
+
+
+def _watched(name: str, one: Mapping[str, str]) -> Mapping[str, str]:
+    _known(f"{name}: watch", one, _WATCH)
+    if not one.get("name") or bool(one.get("node")) == bool(one.get("socket")):
+        raise SetupError("usage", f"{name}: watch: each node has a name, and either node or socket")
+    return one
 
 
 def _check(name: str, data: Tuple[Data, ...], ends: Tuple[str, ...], where: Mapping[str, Any]) -> None:

@@ -137,11 +137,10 @@ def _ceiling(ends: str, runs: Runs) -> Optional[Ceiling]:
 
 def _reason(run: Mapping[str, Any]) -> Tuple[str, Optional[str]]:
     """The stage that limited a run, and the cause."""
-    held = [site for site, share in (run.get("throttled") or {}).items() if share >= _THROTTLED]
     stage = run["bottleneck"]
-    for side in ("source", "destination"):
-        if run.get("sites", {}).get(side) in held and stage != "limit":
-            return f"{side} CPU", "cgroup"
+    held = held_back(run)
+    if held:
+        return held, "cgroup"
     if run["ends"] in ("memory", "back"):
         if stage in (None, "network"):
             return "network", path_cause(run)
@@ -150,6 +149,14 @@ def _reason(run: Mapping[str, Any]) -> Tuple[str, Optional[str]]:
     if stage in (None, "network"):
         return ENDS[run["ends"]], "unknown"
     return stage, None
+
+
+def held_back(run: Mapping[str, Any]) -> Optional[str]:
+    """The stage of the end whose cgroup kept it from the processors; None if neither was."""
+    held = [site for site, share in (run.get("throttled") or {}).items() if share >= _THROTTLED]
+    sides = (side for side in ("source", "destination") if run.get("sites", {}).get(side) in held)
+    side = next(sides, None)
+    return f"{side} CPU" if side and run["bottleneck"] != "limit" else None
 
 
 def path_cause(run: Mapping[str, Any]) -> str:
