@@ -163,6 +163,8 @@ def test_a_watched_node_of_the_command_changes_no_plan():
         {"name": "far", "socket": "/run/far.sock"},
     )
     assert plan.text == plans.load("quick", places).text
+    # Sets of another size are those of another plan.
+    assert plans.load("memznet", places, run={"fit": True}).text != plans.load("memznet", places).text
     for wrong in ("siteB", "=https://b", "siteB=", "b=https://b,c,d,e"):
         with pytest.raises(godwit.SetupError, match="--watch"):
             plans.load("quick", places, watch=[wrong])

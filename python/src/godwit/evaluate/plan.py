@@ -171,7 +171,8 @@ def load(
     document["watch"] = [*document.get("watch", ()), *map(_watch, watch)]
     if emulate:
         document["path"] = {**document.get("path", {}), **emulate}
-    same = {key: value for key, value in (("factors", [*factors]), ("path", document.get("path"))) if value}
+    given = (("factors", [*factors]), ("fit", (run or {}).get("fit")), ("path", document.get("path")))
+    same = {key: value for key, value in given if value}
     return parse(name, document, places, text=text + (f"\n# also given: {json.dumps(same)}\n" if same else ""))
 
 
