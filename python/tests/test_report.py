@@ -333,7 +333,7 @@ def test_the_method_names_the_machines_that_were_checked():
     assert "other load before each run: none. Checked for stolen time: none." in part(
         report.page(ABOUT, runs({}), []), "Method and limits"
     )
-    assert "what the nodes spend on their answers is not counted" in text
+    assert "a node spends at most 0.5 % of a core on its answers" in text
 
 
 def test_the_waterfall_ends_with_a_bar_for_each_variant():
