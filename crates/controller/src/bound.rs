@@ -4,7 +4,7 @@
 //! The first nodes of the list take part. A node that takes part stays while it is listed and not lost. The next node of the list takes
 //! the place of any other. Where too few nodes are left, the job continues with fewer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use godwit_api::ask::Peer;
@@ -28,7 +28,7 @@ pub(crate) struct Bound {
     /// The words for the site in the log of the job.
     site: &'static str,
     /// Keys of the nodes that take part.
-    used: Vec<String>,
+    used: BTreeSet<String>,
     /// Lost nodes, each until then.
     lost: BTreeMap<String, Duration>,
     said: Option<String>,
@@ -48,7 +48,7 @@ impl Bound {
 
     /// Whether a node takes part.
     pub(crate) fn uses(&self, key: &str) -> bool {
-        self.used.iter().any(|used| used == key)
+        self.used.contains(key)
     }
 
     /// Chooses among the nodes of a list. Returns whether others take part than before.
@@ -63,11 +63,15 @@ impl Bound {
             self.lost.insert(key.clone(), now + LOST_FOR);
         }
         let mut order: Vec<(usize, &Offered<'_>)> = offered.iter().enumerate().collect();
-        order.sort_by_key(|(at, one)| (self.lost.contains_key(one.key), !self.uses(one.key), *at));
-        order.truncate(self.most);
-        order.sort_by_key(|(at, _)| *at);
-        let chosen: Vec<String> = order.iter().map(|(_, one)| one.key.to_owned()).collect();
-        let is_same = chosen.len() == self.used.len() && chosen.iter().all(|key| self.uses(key));
+        if order.len() > self.most {
+            order.sort_by_cached_key(|(at, one)| {
+                (self.lost.contains_key(one.key), !self.uses(one.key), *at)
+            });
+            order.truncate(self.most);
+            order.sort_by_key(|(at, _)| *at);
+        }
+        let chosen: BTreeSet<String> = order.iter().map(|(_, one)| one.key.to_owned()).collect();
+        let is_same = chosen == self.used;
         if offered.len() > self.most || self.said.is_some() {
             let names: Vec<&str> = order.iter().map(|(_, one)| one.name).collect();
             self.say(&names, offered.len());
@@ -106,7 +110,7 @@ mod tests {
             .map(|name| Offered { key: name, name })
             .collect();
         bound.choose(at(now), &offered, |name| lost.contains(&name));
-        bound.used.clone()
+        bound.used.iter().cloned().collect()
     }
 
     fn bound(most: usize) -> Bound {

@@ -45,6 +45,8 @@ impl Driver<'_> {
     }
 
     fn note_bound(&self, said: Option<&str>) {
-        said.into_iter().for_each(|said| (self.order.note)(said));
+        if let Some(said) = said {
+            (self.order.note)(said);
+        }
     }
 }

@@ -6,7 +6,7 @@ use godwit_state::LEVEL_CLOSES;
 use serde_json::{Value, json};
 
 use super::summary::undeleted;
-use super::wish::{hindrance, is_lone_pair};
+use super::wish::hindrance;
 use super::*;
 
 fn job(settings: &Value) -> (NewJob, Prepared) {
