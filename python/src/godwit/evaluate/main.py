@@ -98,7 +98,7 @@ def _add_places(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--repetitions", type=int, metavar="N", help="instead of those of the plan")
     run.add_argument("--seconds", type=float, metavar="S", help="of a run from memory, instead of those of the plan")
-    run.add_argument("--fit", action="store_true", help="sets on disk are made so small that they take --seconds, too")
+    run.add_argument("--fit", action="store_true", help="sets on disk are made so small that one job moves each in --seconds")
     run.add_argument("--within", metavar="TIME", help="no run begins that would end later: 10min, 7d")
     run.add_argument("--busy", action="store_true", help="measure beside other load of this machine: the report says so")
     run.add_argument("--factor", metavar="NAME=V,V", action="append", default=[], help="a factor with its values, as in the plan")
