@@ -167,7 +167,7 @@ def load(
     # Another number of repetitions, or more time, is the same plan: it may go on. The scale is kept beside the plan.
     document["run"] = {**document.get("run", {}), **(run or {})}
     document["factors"] = {**document.get("factors", {}), **dict(_factor(one) for one in factors)}
-    # Who watches what changes no run: the plan stays the same.
+    # A watched node changes no run: the plan stays the same.
     document["watch"] = [*document.get("watch", ()), *map(_watch, watch)]
     if emulate:
         document["path"] = {**document.get("path", {}), **emulate}
