@@ -23,8 +23,10 @@ use godwit_tree::synthetic::NullSink;
 use support::Random;
 use throttle::{Files, Mix, Pace, SlowSink, SlowSource, line};
 
-const CASES: usize = 100;
-const RIGHT_MIN: usize = 95;
+/// Seven of each stage. `GODWIT_STAGES` is another number.
+const CASES: usize = 42;
+/// One in this number may be misnamed.
+const WRONG: usize = 20;
 
 const BLOCK_BYTES: u32 = 64 << 10;
 
@@ -189,7 +191,8 @@ impl Case {
 
 #[test]
 fn the_slowest_stage_is_named() {
-    let (burning, sleeping): (Vec<_>, Vec<_>) = (0..CASES).map(Case::new).partition(Case::burns);
+    let cases = std::env::var("GODWIT_STAGES").map_or(CASES, |text| text.parse().unwrap());
+    let (burning, sleeping): (Vec<_>, Vec<_>) = (0..cases).map(Case::new).partition(Case::burns);
     let wrong = Mutex::new(Vec::new());
     let judge = |case: &Case| {
         let finding = case.run();
@@ -211,8 +214,8 @@ fn the_slowest_stage_is_named() {
     burning.iter().for_each(judge);
     let wrong = wrong.into_inner().unwrap();
     assert!(
-        wrong.len() <= CASES - RIGHT_MIN,
-        "{} of {CASES} misnamed ({:?} for those that burn):\n{}",
+        wrong.len() <= cases / WRONG,
+        "{} of {cases} misnamed ({:?} for those that burn):\n{}",
         wrong.len(),
         began.elapsed(),
         wrong.join("\n")
