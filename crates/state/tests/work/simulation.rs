@@ -13,7 +13,7 @@ use super::support::{command, new_job, runner};
 use super::tree::{ENTRIES_MAX, PART, Seeded, Tree, share_of};
 
 /// Seeds of the usual run; `GODWIT_SEEDS` sets another number.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 200;
 /// Steps after which a simulation counts as endless.
 const STEPS_MAX: u64 = 20_000;
 const NODES: u64 = 3;
