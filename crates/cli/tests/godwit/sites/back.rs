@@ -15,7 +15,7 @@ use super::super::rig::Rig;
 use super::third::{Three, only_job};
 use super::{fill, job, moved, submit, two_sites, wait_for};
 
-/// The fourth attempt is followed by a wait of 40 s, which the site that is back ends.
+/// The third attempt is followed by a wait of 20 s, which the site that is back ends.
 #[test]
 fn a_site_that_is_back_wakes_its_jobs() {
     let (here, mut there) = two_sites();
@@ -28,7 +28,7 @@ fn a_site_that_is_back_wakes_its_jobs() {
     let line = ["--setting", "retry-for=0s"];
     let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
     let waiting = wait_for(&here, &id, |job| {
-        job["attempts"].as_u64() >= Some(4) && !job["next_attempt"].is_null()
+        job["attempts"].as_u64() >= Some(3) && !job["next_attempt"].is_null()
     });
     assert_eq!(waiting["reason"]["code"], "unreachable", "{waiting}");
     there.serve(&[]);
@@ -71,14 +71,14 @@ fn a_site_that_was_reported_as_away_is_reported_as_back_without_jobs() {
     wait_for_event("site_back");
 }
 
-/// Waits until the fourth attempt of the job is over at the site that runs it, which is followed by a wait of 40 s.
+/// Waits until the third attempt of the job is over at the site that runs it, which is followed by a wait of 20 s.
 #[track_caller]
 fn wait_for_failures(runs: &Rig) -> Value {
     // An attempt of a divided job ends two minutes after it has lost the other end.
     let until = Instant::now() + Duration::from_mins(5);
     loop {
         let job = only_job(runs);
-        if job["attempts"].as_u64() >= Some(4) && !job["next_attempt"].is_null() {
+        if job["attempts"].as_u64() >= Some(3) && !job["next_attempt"].is_null() {
             return job;
         }
         assert!(Instant::now() < until, "it does not wait: {job}");
