@@ -141,7 +141,8 @@ impl Site {
                 return;
             }
             assert!(Instant::now() < until, "in vain: {what}: {views:#?}");
-            std::thread::sleep(Duration::from_millis(100));
+            // Each look starts a program for each node.
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
 

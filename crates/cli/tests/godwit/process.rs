@@ -16,8 +16,8 @@ use serde_json::Value;
 /// No run takes this long; a test that waits longer has found a standstill.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often a condition is looked at that sends no event.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How often a condition is looked at that sends no event: first, and once it has not come for a while. A look may be a request.
+const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
 
 /// A running program of ours, with its output so far.
 pub(crate) struct Process {
@@ -253,12 +253,14 @@ fn listen(from: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) 
 
 /// Looks until there is an answer. None if no answer came within `PATIENCE`.
 pub(crate) fn wait_until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let until = Instant::now() + PATIENCE;
+    let began = Instant::now();
+    let [first, later] = LOOK_EVERY;
     loop {
         let found = look();
-        if found.is_some() || Instant::now() > until {
+        let waited = began.elapsed();
+        if found.is_some() || waited > PATIENCE {
             return found;
         }
-        std::thread::park_timeout(LOOK_EVERY);
+        std::thread::park_timeout((waited / 20).clamp(first, later));
     }
 }

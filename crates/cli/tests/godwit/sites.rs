@@ -92,7 +92,8 @@ pub(crate) fn wait_for(rig: &Rig, id: &str, mut is_it: impl FnMut(&Value) -> boo
             return job.clone();
         }
         assert!(Instant::now() < until, "it does not come: {now:?}");
-        std::thread::sleep(Duration::from_millis(50));
+        // Each look starts a program.
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
