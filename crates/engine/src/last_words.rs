@@ -1,5 +1,5 @@
-//! Reads the peer's last frames after a send to it has failed. Reads only how the transfer ended: all other frames
-//! are sent again on another stream.
+//! Reads the peer's last frames after a send to it has failed, up to the end of the transfer. Interprets only how the peer ended it; the
+//! caller takes the other frames, which may be sent again on another stream.
 //!
 //! A peer that hung up with a closed window could block a send for a minute or more. The send is given up after one
 //! second without room; frames that the peer sent before are still read.
@@ -18,8 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Payload is dropped in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The end that the peer announced on a stream whose send failed; `None` if it announced none.
-pub(crate) fn last_words(stream: &mut dyn Stream, loss: &StreamLoss) -> Option<End> {
+/// The end that the peer announced on a stream whose send failed; `None` if it announced none. `take` gets each frame without contents, and
+/// returns the end that follows from it.
+pub(crate) fn last_words(
+    stream: &mut dyn Stream,
+    loss: &StreamLoss,
+    take: &mut dyn FnMut(Frame) -> Option<End>,
+) -> Option<End> {
     let StreamLoss::Stream(StreamError::Network { .. }) = loss else {
         return None;
     };
@@ -42,6 +47,12 @@ pub(crate) fn last_words(stream: &mut dyn Stream, loss: &StreamLoss) -> Option<E
             };
         }
         let mut dropped = prelude.payload_bytes as usize;
+        if dropped == 0
+            && let Ok(frame) = decode(&prelude, &head)
+            && let Some(end) = take(frame)
+        {
+            return Some(end);
+        }
         let mut piece = vec![0; dropped.min(PIECE_BYTES)];
         while dropped > 0 {
             if Instant::now() >= until {

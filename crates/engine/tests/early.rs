@@ -3,17 +3,25 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "support/flaky.rs"]
+mod flaky;
 #[path = "support/hand.rs"]
 mod hand;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_engine::{End, Fence};
+use godwit_engine::session::{
+    Client, Connector, Engine, Refusal, Watch, our_hello, receive_frame, run,
+};
+use godwit_engine::tuner::Bounds;
+use godwit_engine::{End, Fence, Receiver};
+use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
 use godwit_store::{Confine, FsStorage};
 
+use flaky::Flaky;
 use hand::*;
 
 fn foretell(last_item: u64) -> Frame {
@@ -347,4 +355,119 @@ fn a_sender_whose_right_has_ended_sends_nothing_more() {
     sender.join();
     thread.join().unwrap();
     assert_eq!(sender.counters().bytes_sent.get(), 0);
+}
+
+#[test]
+fn the_end_is_heard_after_the_receiver_has_hung_up() {
+    let (sender, mut hand, thread) = sender_of(&["x"], &Arc::default());
+    want_all(&mut hand);
+    let seq = block(&mut hand);
+    drop(hand);
+    thread.join().unwrap();
+    assert!(sender.end().is_none());
+    let (inner, other) = local_pair(&StreamOptions::default()).unwrap();
+    let mut said = Vec::new();
+    for frame in [ack(seq, AckStatus::DURABLE), finished(seq)] {
+        frame.encode(&mut said).unwrap();
+    }
+    let mut stream = Flaky {
+        inner,
+        left: 1,
+        breaks: Arc::new(AtomicI64::new(1)),
+        last_words: Some((other, said)),
+    };
+    sender.run_stream(&mut stream).unwrap();
+    let end = sender.end();
+    assert!(matches!(end, Some(End::Finished(_))), "{end:?}");
+    sender.join();
+}
+
+/// A daemon with a receiver, which takes the transfer as soon as it may.
+struct Taker {
+    receiver: Arc<Receiver>,
+    may: Arc<AtomicBool>,
+}
+
+impl Connector for Taker {
+    fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
+        let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+        near.send_all(first).unwrap();
+        let (receiver, may) = (Arc::clone(&self.receiver), Arc::clone(&self.may));
+        std::thread::spawn(move || {
+            for _ in ["hello", "open"] {
+                receive_frame(&mut far, DEADLINE).unwrap();
+            }
+            let mut head = Vec::new();
+            our_hello().encode(&mut head);
+            let opened = Frame::Opened(Opened {
+                transfer: TRANSFER.0.to_vec(),
+                block_bytes: BLOCK_BYTES,
+                streams_max: 1,
+                ..Opened::default()
+            });
+            opened.encode(&mut head).unwrap();
+            far.send_all(&head).unwrap();
+            while !may.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(receiver.run_stream(&mut far));
+        });
+        Ok(near)
+    }
+
+    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
+        Err(Refusal::own(ErrorCode::INTERNAL, "one stream is enough"))
+    }
+
+    fn peer(&self) -> String {
+        "h".to_owned()
+    }
+}
+
+/// The client looks for the end, and then at its streams. The end may come in between, and takes the streams with it.
+#[test]
+fn a_transfer_that_ended_has_lost_no_connection() {
+    let may = Arc::new(AtomicBool::new(false));
+    let receiver = null_receiver();
+    let client = Client {
+        connector: Arc::new(Taker {
+            receiver: Arc::clone(&receiver),
+            may: Arc::clone(&may),
+        }),
+        streams: Bounds::fixed(1),
+        retry_for: Duration::ZERO,
+        once: None,
+        retries_first: false,
+    };
+    let open = Open {
+        direction: Direction::PUSH.0,
+        sources: vec![b"/src".to_vec()],
+        names: vec![b"src".to_vec()],
+        destination: b"data".to_vec(),
+        digest: DigestKind::CRC64_NVME.0.into(),
+        ..Open::default()
+    };
+    let mut begin = |_: &Opened, _| {
+        Ok(Engine::Sender(idle_sender(
+            &[("x", b"content")],
+            &Arc::default(),
+        )))
+    };
+    let mut watch = |seen: Watch<'_>| {
+        if let Some(Engine::Sender(sender)) = seen.engine {
+            // One of these is of the thread that keeps the stream.
+            let owners = Arc::strong_count(sender);
+            let is_first = !may.swap(true, Ordering::Relaxed);
+            let until = Instant::now() + DEADLINE;
+            while is_first && (sender.end().is_none() || Arc::strong_count(sender) >= owners) {
+                assert!(Instant::now() < until, "it does not end");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        true
+    };
+    let report = run(&client, &open, &mut begin, &mut watch);
+    let end = report.end.map_err(|refusal| refusal.to_string());
+    assert!(matches!(end, Ok(End::Finished(_))), "{end:?}");
+    receiver.join();
 }

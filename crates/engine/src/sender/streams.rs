@@ -69,13 +69,15 @@ impl Streams {
                 stream.shutdown();
                 Ok(())
             }
-            Err(loss) if self.shared.end().is_none() => match last_words(stream, &loss) {
-                Some(end) => {
-                    self.shared.finish(end);
-                    Ok(())
+            Err(loss) if self.shared.end().is_none() => {
+                match last_words(stream, &loss, &mut |frame| self.take_last(frame)) {
+                    Some(end) => {
+                        self.shared.finish(end);
+                        Ok(())
+                    }
+                    None => Err(loss),
                 }
-                None => Err(loss),
-            },
+            }
             other => other,
         };
         if let Some(names) = self.scan.names() {

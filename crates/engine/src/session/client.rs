@@ -24,6 +24,9 @@ const WATCH_EVERY: Duration = Duration::from_millis(200);
 /// Time within which a daemon must open a transfer: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 
+/// The reason of an engine's end after the last attempt to get a stream.
+const NO_CONNECTION: &str = "no connection";
+
 /// How to reach the other end, and how long to keep trying.
 #[derive(Clone)]
 pub struct Client {
@@ -435,8 +438,15 @@ fn supervise(
         watch.note_loss(link.last_loss(), alive);
         if alive.elapsed() >= client.retry_for {
             let why = link.last_loss();
-            engine.cancel("no connection");
-            return Some(without_connection(client, &why));
+            engine.cancel(NO_CONNECTION);
+            // The transfer may have ended after the wait above, and its streams with it. The first end counts.
+            return Some(match engine.end() {
+                Some(End::Cancelled(reason)) if reason == NO_CONNECTION => {
+                    without_connection(client, &why)
+                }
+                Some(end) => end,
+                None => without_connection(client, &why),
+            });
         }
     }
 }

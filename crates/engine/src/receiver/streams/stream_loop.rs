@@ -86,7 +86,7 @@ impl<'a> StreamLoop<'a> {
                     loss => Err(loss),
                 }
             }
-            (Err(loss), None) => match last_words(self.stream, &loss) {
+            (Err(loss), None) => match last_words(self.stream, &loss, &mut |_| None) {
                 Some(end) => {
                     self.shared.finish(end);
                     Ok(())

@@ -3,8 +3,30 @@
 
 use godwit_proto::{Frame, Pong, Prelude, WireError, priority};
 
+use super::Streams;
 use super::stream_loop::StreamLoop;
 use crate::{End, StreamLoss};
+
+impl Streams {
+    /// Processes a frame that came before the receiver hung up; returns the end of the transfer once it is known.
+    pub(super) fn take_last(&self, frame: Frame) -> Option<End> {
+        let own = &self.shared.config.transfer.0[..];
+        match frame {
+            Frame::Ack(ack) if ack.transfer.0[..] == *own => self.feedback.take_ack(&ack),
+            Frame::EntryFailed(failed) if failed.transfer.0[..] == *own => {
+                self.feedback.take_failure(&failed);
+            }
+            Frame::Notices(notices) if notices.transfer.0[..] == *own => {
+                self.feedback.take_notices(&notices, self.obeys_limits());
+            }
+            Frame::Finished(finished) if finished.transfer == own => {
+                self.feedback.take_finished(finished);
+            }
+            _ => {}
+        }
+        self.shared.end()
+    }
+}
 
 impl StreamLoop<'_> {
     /// Processes all frames that have arrived. Returns whether there were any.
