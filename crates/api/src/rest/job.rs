@@ -59,8 +59,8 @@ pub struct NewJob {
     /// Whether the job is divided among several nodes.
     #[serde(default, skip_serializing_if = "Divide::is_auto")]
     pub divide: Divide,
-    /// Whether a destination that failed or fell behind takes its data from another destination that is complete. Only for a job with
-    /// several destinations, and sources at this site.
+    /// Whether a destination takes its data from another destination that is complete: after it failed or fell behind, or from the
+    /// beginning. Only for a job with several destinations, and sources at this site.
     #[serde(default, skip_serializing_if = "Relay::is_never")]
     pub relay: Relay,
     /// Jobs with a higher priority run first.

@@ -52,7 +52,7 @@ pub(super) fn conclude(
         _ if lacks_space => {
             let shortage = heard.shortage();
             let reason = lack::reason(asking, job, &heard, shortage.as_ref());
-            if let Some(shortage) = shortage {
+            if let Some(shortage) = shortage.filter(|short| short.path.is_some()) {
                 events.reports.live.is_short(&job.id, shortage);
             }
             backoff(job, this.now(), epoch, reason, &heard)

@@ -52,7 +52,7 @@ pub(super) fn reason(
 }
 
 /// Free bytes in the export of a destination at another site, by that site's answer.
-fn free_there(asking: &Asking, job: &Job) -> Option<u64> {
+pub(super) fn free_there(asking: &Asking, job: &Job) -> Option<u64> {
     // A job for another node uses the rights of that node, which cover only the transfer.
     if asker_of(job).is_some() {
         return None;

@@ -9,14 +9,14 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobKind;
-use godwit_api::rest::is_request_id;
+use godwit_api::rest::{HERE, Relay, is_request_id};
 use godwit_run::{Control, Env, NameList, Runner};
 use godwit_state::Job;
 
 use super::shared::{SharedSources, Sharing};
 use super::space::SpaceWatch;
 use super::veil::SiteNames;
-use super::{AttemptEvents, ClaimFence, MakeEnv, Placing, divided};
+use super::{AttemptEvents, ClaimFence, MakeEnv, Placing, divided, lack};
 use crate::asking::reach::check_reach;
 use crate::asking::{Asking, manifest, reached};
 use crate::basis::ends::place_at;
@@ -60,6 +60,7 @@ pub(super) fn carry_out(
     let mandate = guest.and_then(|guest| mandate_of(job, guest));
     let known = (ready.serving, at_start);
     let relays = relay::left(&this.reader(), job).map_err(Failure::local)?;
+    let passes_on = ready.stored.new.relay == Relay::First;
     let wish = match relays {
         // Other destinations need digests of whole files, which no divided job records.
         Some(_) => Ok(None),
@@ -117,8 +118,12 @@ pub(super) fn carry_out(
         settings.is_ok_and(|settings| settings.verify)
     };
     let verifies = kind != JobKind::Verify && reads_back();
+    // Others wait for this destination, so a lack of room is to show early.
+    let free = (passes_on && job.destination.site != HERE)
+        .then(|| lack::free_there(&context.asking, job))
+        .flatten();
     let mut heard = events.lock();
-    heard.begin(verifies, space_watch(job, &prepared, &env));
+    heard.begin(verifies, space_watch(job, &prepared, &env, free));
     heard.is_behind = sharing.as_ref().and_then(Sharing::is_behind);
     heard.without = relays.and_then(|left| left.from);
     drop(heard);
@@ -221,16 +226,21 @@ fn label(job: &Job) -> String {
     }
 }
 
-/// The watch over the space of a destination here. A comparison by contents takes long, and until then all data looks new.
-fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> {
-    let is_here = job.destination.site == godwit_api::rest::HERE;
-    let is_copy = prepared.spec.kind != JobKind::Verify;
+/// The watch over the space of a destination here, or of one there with `free` bytes of room. A comparison by contents takes long, and until
+/// then all data looks new.
+fn space_watch(job: &Job, prepared: &Prepared, env: &Env, free: Option<u64>) -> Option<SpaceWatch> {
+    let is_here = job.destination.site == HERE;
     let spec = &prepared.spec;
-    let compares = spec.settings.contains_key("checksum") || spec.imposed.checksum;
-    let exports = env
-        .exports
-        .clone()
-        .filter(|_| is_here && is_copy && !compares)?;
+    if spec.kind == JobKind::Verify
+        || spec.settings.contains_key("checksum")
+        || spec.imposed.checksum
+    {
+        return None;
+    }
+    if let Some(free) = free {
+        return Some(SpaceWatch::there(free, job.retries));
+    }
+    let exports = env.exports.clone().filter(|_| is_here)?;
     let Endpoint::Local(destination) = &prepared.spec.destination else {
         return None;
     };

@@ -2,10 +2,12 @@
 //! before it gives anything; the taker, by its own site, after all has arrived.
 //! Moves no data, and chooses no giver: `queue::relay` does.
 
+mod kept;
+
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,12 +16,13 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{Event, EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{JobKind, Text};
-use godwit_api::rest::{JobState, NewJob, Place};
+use godwit_api::rest::{JobState, NewJob, Place, Relay};
+use godwit_api::units::human_size;
 use godwit_run::local::{Access, ExportedFiles};
 use godwit_run::{Control, Env, Runner};
 use godwit_state::{Agreed, Families, Job, JobOp, Outcome};
 
-use super::{AttemptEvents, MakeEnv};
+use super::{AttemptEvents, MakeEnv, lack};
 use crate::asking::{Asking, reached};
 use crate::basis::ends::place_at;
 use crate::basis::error::JobsError;
@@ -30,6 +33,9 @@ use crate::rights::{Rights, access};
 
 /// How long the site of the taker may take to look for one entry.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// Least room beyond the bytes of the files.
+const MARGIN_MIN: u64 = 8 << 20;
 
 /// The parts for the checks of one attempt.
 pub(super) struct Checks<'a> {
@@ -59,6 +65,7 @@ impl Checks<'_> {
         };
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
+        self.check_room(&ends)?;
         self.check_answer(&ends)?;
         let giver = relay::words(&ends.giver);
         self.events.note(&format!(
@@ -100,6 +107,7 @@ impl Checks<'_> {
             None => {
                 self.events
                     .note("all files that arrived have the digests of the source");
+                self.keep_digests(&ends);
                 Ok(())
             }
             Some(first) => Err(Failure::new(
@@ -107,6 +115,49 @@ impl Checks<'_> {
                 format!(
                     "{} gave other data than the source had sent it, and gives none to this job's destinations any more: {first}",
                     relay::words(&ends.giver)
+                ),
+            )),
+        }
+    }
+
+    /// Lets the taker give its data to others, if destinations pass the data on: its copy was just found to be that of the giver.
+    fn keep_digests(&self, ends: &Ends) {
+        let this = &self.asking.this;
+        let passes_on =
+            relay::wish(&this.reader(), &ends.taker).is_ok_and(|wish| wish == Relay::First);
+        if passes_on
+            && let Err(error) = kept::hand_on(&this.directory, &ends.giver.id, &ends.taker.id)
+        {
+            // Others take the data from elsewhere.
+            self.events.note(&format!(
+                "the digests of the data could not be kept, so this destination gives it to no other one: {error}"
+            ));
+        }
+    }
+
+    /// Refuses a taker that has no room for all data, if none of it can be there yet and its site says how much is free.
+    fn check_room(&self, ends: &Ends) -> Result<(), Failure> {
+        let this = &self.asking.this;
+        let left = relay::left(&this.reader(), &ends.taker).map_err(Failure::local)?;
+        if ends.taker.attempts > 0 || left.is_some_and(|left| left.has_begun) {
+            return Ok(());
+        }
+        let Some(needed) = kept::total(&this.directory, &ends.giver.id) else {
+            return Ok(());
+        };
+        let free = match ends.to.is_here() {
+            true => self.exported.free_bytes(&exported_path(&ends.to)),
+            false => lack::free_there(self.asking, self.job),
+        };
+        match free.filter(|free| *free < needed.saturating_add(margin(needed))) {
+            None => Ok(()),
+            Some(free) => Err(Failure::new(
+                FailureCode::NoSpace,
+                format!(
+                    "{} has no room: the data has {}, and {} are free there",
+                    relay::words(&ends.taker),
+                    human_size(needed),
+                    human_size(free)
                 ),
             )),
         }
@@ -199,9 +250,7 @@ impl Checks<'_> {
             Failure::new(FailureCode::DestinationUnusable, format!("{place}: {what}"))
         };
         if place.is_here() {
-            let path = Path::new("/")
-                .join(&place.export)
-                .join(OsStr::from_bytes(&place.path));
+            let path = exported_path(place);
             let found = self.exported.destination(&path, Access::default());
             let found = found.map_err(|error| failed(&error))?;
             let meta = found.storage.stat(&found.base);
@@ -322,6 +371,18 @@ impl Checks<'_> {
             None => Ok(prepared),
         }
     }
+}
+
+/// Room beyond the bytes of the files: for directories, metadata and temporary names.
+const fn margin(needed: u64) -> u64 {
+    needed / 100 + MARGIN_MIN
+}
+
+/// A place here as the exports know it.
+fn exported_path(place: &Place) -> PathBuf {
+    Path::new("/")
+        .join(&place.export)
+        .join(OsStr::from_bytes(&place.path))
 }
 
 /// Ends a check at its first difference, such as a missing entry, and with its job.

@@ -1,5 +1,5 @@
-//! Watches the free space of a destination in this node's exports, and stops an attempt that cannot fit.
-//! Knows no destination at another site: the failed entries of the attempt show its lack of space.
+//! Watches the free space of a destination, and stops an attempt that cannot fit.
+//! Asks no other site: of a destination there it knows the room before the attempt, or the failed entries show the lack of space.
 //!
 //! The remaining need of an attempt is the size of all files without those that are done. This
 //! estimate is too high while existing files are still being compared, and for files with holes. So
@@ -25,11 +25,11 @@ const GROWTH_MIN: u64 = 8 << 20;
 /// Shortest interval between two reads of the free space.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A lack of space at a destination in this node's exports.
+/// A lack of space at a destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Shortage {
-    /// The destination as the exports know it.
-    pub(crate) path: PathBuf,
+    /// The destination as the exports of this node know it; None for one at another site.
+    pub(crate) path: Option<PathBuf>,
     /// The most that may still have to be written there.
     pub(crate) needed: u64,
     /// Bytes that were free there when the attempt ended.
@@ -43,10 +43,17 @@ impl Shortage {
     }
 }
 
+/// The room of a destination.
+enum Room {
+    /// In the exports of this node.
+    Here(Arc<dyn ExportedFiles>, PathBuf),
+    /// At another site, which said before the attempt that these bytes are free.
+    There(u64),
+}
+
 /// The watch over one attempt.
 pub(super) struct SpaceWatch {
-    exports: Arc<dyn ExportedFiles>,
-    path: PathBuf,
+    room: Room,
     lasts: Duration,
     looked: Option<Instant>,
     lacks_since: Option<Instant>,
@@ -57,10 +64,18 @@ pub(super) struct SpaceWatch {
 impl SpaceWatch {
     /// Watches the destination `path` of an attempt after `retries` earlier ones.
     pub(super) fn new(exports: Arc<dyn ExportedFiles>, path: PathBuf, retries: u32) -> Self {
+        Self::of(Room::Here(exports, path), retries)
+    }
+
+    /// Watches a destination at another site, where `free` bytes were free before the attempt.
+    pub(super) fn there(free: u64, retries: u32) -> Self {
+        Self::of(Room::There(free), retries)
+    }
+
+    fn of(room: Room, retries: u32) -> Self {
         let factor = 1_u32.checked_shl(retries).unwrap_or(u32::MAX);
         Self {
-            exports,
-            path,
+            room,
             lasts: LASTS_MIN.saturating_mul(factor).min(LASTS_MAX),
             looked: None,
             lacks_since: None,
@@ -94,15 +109,22 @@ impl SpaceWatch {
     /// The lack of space now. At the end of an attempt files that failed count as done, so `delivered` counts instead.
     pub(super) fn shortage(&self, delivered: Option<u64>) -> Option<Shortage> {
         let (total, done) = self.sizes?;
-        Some(Shortage {
-            path: self.path.clone(),
-            needed: total.saturating_sub(delivered.unwrap_or(done)),
-            free: self.free_bytes()?,
-        })
+        let needed = total.saturating_sub(delivered.unwrap_or(done));
+        let free = self.free_bytes()?;
+        let path = match &self.room {
+            Room::Here(_, path) => Some(path.clone()),
+            // The attempt itself may have used up what was free.
+            Room::There(_) if free >= needed => return None,
+            Room::There(_) => None,
+        };
+        Some(Shortage { path, needed, free })
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        self.exports.free_bytes(&self.path)
+        match &self.room {
+            Room::Here(exports, path) => exports.free_bytes(path),
+            Room::There(free) => Some(*free),
+        }
     }
 }
 
@@ -116,9 +138,9 @@ mod tests {
     use super::*;
 
     /// An export with this much room, and nothing else.
-    struct Room(AtomicU64);
+    struct Export(AtomicU64);
 
-    impl ExportedFiles for Room {
+    impl ExportedFiles for Export {
         fn source(&self, _: &Path, _: Access) -> Result<LocalSource, LocalError> {
             unreachable!("nobody reads")
         }
@@ -142,7 +164,7 @@ mod tests {
 
     #[test]
     fn only_a_lack_that_lasts_stops_an_attempt() {
-        let room = Arc::new(Room(AtomicU64::new(50)));
+        let room = Arc::new(Export(AtomicU64::new(50)));
         let began = Instant::now();
         let after = |millis| began + Duration::from_millis(millis);
         let mut watch = SpaceWatch::new(Arc::clone(&room) as _, "/e/d".into(), 1);
@@ -168,8 +190,21 @@ mod tests {
     }
 
     #[test]
+    fn a_lack_at_another_site_is_that_before_the_attempt() {
+        let began = Instant::now();
+        let after = |millis| began + Duration::from_millis(millis);
+        let mut watch = SpaceWatch::there(50, 0);
+        assert!(!watch.is_short(&progress(0, Some(100)), after(0)));
+        assert!(watch.is_short(&progress(10, Some(100)), after(1_100)));
+        let short = watch.shortage(None).expect("short");
+        assert_eq!((short.path, short.needed, short.free), (None, 90, 50));
+        // What is left would have fitted, so the site has to be asked again.
+        assert!(watch.shortage(Some(60)).is_none());
+    }
+
+    #[test]
     fn each_retry_waits_twice_as_long() {
-        let room = Arc::new(Room(AtomicU64::new(0)));
+        let room = Arc::new(Export(AtomicU64::new(0)));
         let lasts = [0, 1, 4, 40]
             .map(|retries| SpaceWatch::new(Arc::clone(&room) as _, "/e/d".into(), retries).lasts);
         assert_eq!(lasts.map(|time| time.as_secs()), [1, 2, 16, 600]);

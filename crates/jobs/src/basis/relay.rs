@@ -40,12 +40,20 @@ impl Pair {
     }
 }
 
+/// When a job takes its data from other destinations; never if it has no parent.
+pub(crate) fn wish(reader: &Reader, job: &Job) -> Result<Relay, JobsError> {
+    match Families(reader).parent(&job.id)? {
+        Some(_) => Ok(Stored::of(reader, &job.id)?.new.relay),
+        None => Ok(Relay::Never),
+    }
+}
+
 /// The other destinations of the job's parent, if the job may take its data from them; None for any other job.
 pub(crate) fn siblings(reader: &Reader, job: &Job) -> Result<Option<Vec<Job>>, JobsError> {
     let Some(parent) = Families(reader).parent(&job.id)? else {
         return Ok(None);
     };
-    if Stored::of(reader, &job.id)?.new.relay != Relay::Auto {
+    if Stored::of(reader, &job.id)?.new.relay == Relay::Never {
         return Ok(None);
     }
     let mut siblings = Families(reader).children(&parent)?;

@@ -3,6 +3,8 @@
 //! Checks no data (`attempt::relay`), and moves none.
 
 mod again;
+mod first;
+mod rounds;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +23,7 @@ use crate::basis::words::clip;
 use crate::rights::access;
 pub(crate) use again::Complaints;
 use again::{is_failure, is_spent, may_try_again, waits_since};
+use first::Boards;
 
 /// How long a relay waits for the node that has the digests of its giver.
 const PATIENCE_MS: i64 = 60_000;
@@ -72,7 +75,7 @@ pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
 
 /// Has the job of a destination record digests that a giver cannot forge, unless its owner chose others.
 pub(super) fn harden(new: &mut NewJob) {
-    if new.relay == Relay::Auto {
+    if new.relay != Relay::Never {
         let digest = new.settings.entry("digest".to_owned());
         digest.or_insert_with(|| vec![Text::from("blake3")]);
     }
@@ -86,10 +89,14 @@ pub(crate) fn sift(
     due: Vec<Job>,
 ) -> Result<Vec<Job>, JobsError> {
     let mut kept = Vec::with_capacity(due.len());
+    let mut boards = Boards::new(&due);
     for job in due {
         let waits = match Pair::of(&job) {
             Some(pair) => is_for_another(queue, reader, nodes, (&job, &pair))?,
-            None => keeps_waiting(queue, reader, nodes, &job)?,
+            None => match boards.keeps_waiting(queue, reader, nodes, &job)? {
+                Some(waits) => waits,
+                None => keeps_waiting(queue, reader, nodes, &job)?,
+            },
         };
         if !waits {
             kept.push(job);
@@ -150,13 +157,17 @@ fn is_for_another(
     })
 }
 
-/// Whether another node, which takes jobs, ran the last attempt of a giver.
+/// Whether another node, which takes jobs, ran the last attempt of a giver, and this one has none of its digests.
 fn digests_are_elsewhere(
     queue: &Queue,
     reader: &Reader,
     nodes: &Nodes,
     giver: &Job,
 ) -> Result<bool, JobsError> {
+    // Digests stay at the node that took part in the relay to the giver.
+    if godwit_history::open_manifest(&queue.this.directory, &giver.id)?.is_some() {
+        return Ok(false);
+    }
     let attempts = reader.attempts(&giver.id)?;
     let last = attempts.last().map(|last| last.node.as_str());
     Ok(last.is_some_and(|node| node != queue.this.name && nodes.takes(node)))
@@ -190,11 +201,8 @@ fn keeps_waiting(
                 explain(queue, job, &told_of(giver, &id, false));
                 return Ok(true);
             }
-            Err(error) if queue.complaints.is_new(job, giver) => queue.this.log(&format!(
-                "job {}: its data does not come from job {}: {error}",
-                job.id, giver.id
-            )),
-            Ok(None) | Err(_) => {}
+            Err(error) => complain(queue, job, giver, &error),
+            Ok(None) => {}
         }
     }
     // A refusal may mean that another node was first.
@@ -211,6 +219,16 @@ fn keeps_waiting(
         }
     }
     Ok(false)
+}
+
+/// Logs once why a destination cannot give its data to a waiting one.
+fn complain(queue: &Queue, job: &Job, giver: &Job, error: &JobsError) {
+    if queue.complaints.is_new(job, giver) {
+        queue.this.log(&format!(
+            "job {}: its data does not come from job {}: {error}",
+            job.id, giver.id
+        ));
+    }
 }
 
 /// The other destinations of a job, each with its relay to the job if there was any. Those that were tried least are first.

@@ -259,14 +259,14 @@ fn with_room(queue: &Queue, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, 
             let reason = job.reason.as_ref();
             job.state.waits() && reason.is_some_and(|reason| reason.code == FailureCode::NoSpace)
         });
-        let Some(job) = job else {
+        let (Some(job), Some(path)) = (job, shortage.path.clone()) else {
             live.fits(&id);
             continue;
         };
         let exports = Arc::clone(&queue.exported);
-        let path = shortage.path.clone();
-        let look = move || exports.free_bytes(&path);
-        let free = queue.rooms.free(&shortage.path, look);
+        let at = path.clone();
+        let look = move || exports.free_bytes(&at);
+        let free = queue.rooms.free(&path, look);
         let is_due = job.next_attempt.is_none_or(|next| next <= at);
         if !is_due && free.is_some_and(|free| shortage.is_over(free)) {
             fitting.push(job);

@@ -50,11 +50,13 @@ pub enum Relay {
     Never,
     /// After a failed attempt, if the submitter may read at the other destination.
     Auto,
+    /// From the beginning: the source sends one copy, and complete destinations pass it on.
+    First,
 }
 
 impl Relay {
     /// All words, in this order.
-    pub const WORDS: [&str; 2] = ["never", "auto"];
+    pub const WORDS: [&str; 3] = ["never", "auto", "first"];
 
     /// The value of this word.
     #[must_use]
@@ -62,6 +64,7 @@ impl Relay {
         match word {
             "never" => Some(Self::Never),
             "auto" => Some(Self::Auto),
+            "first" => Some(Self::First),
             _ => None,
         }
     }

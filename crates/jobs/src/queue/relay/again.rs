@@ -1,37 +1,86 @@
-//! Decides which relays to a destination may be tried again, and when the source is next.
+//! Decides which relays to a destination may be tried again, when the source is next, and which destinations reach no other end.
 //! Reads no state, and no clock.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use godwit_api::failure::FailureCode;
 use godwit_state::{AttemptOutcome, Job, JobState};
 
 /// Attempts of one relay. Each reads the whole copy of the giver.
 const TRIES_MAX: u32 = 3;
 
+/// Relays to one destination that may fail, one after another. Then the source is next, because the fault may be the destination's.
+const FAILURES_MAX: usize = 2;
+
+/// How long a running destination may be without any stream before others stop waiting for it.
+const STILL_MAX_MS: i64 = 30_000;
+
 /// Complaints that are remembered.
 const COMPLAINTS_MAX: usize = 1_024;
 
-/// The complaints that are in the log, by the job and its giver, with the time since when the job waits. A job that waits is looked at in each
-/// pass.
+/// Facts of earlier passes about the destinations of jobs.
 #[derive(Default)]
-pub(crate) struct Complaints(Mutex<HashMap<(String, String), i64>>);
+pub(crate) struct Complaints {
+    /// The complaints that are in the log, by the job and its giver, with the time since when the job waits. A job that waits is looked at in
+    /// each pass.
+    said: Mutex<HashMap<(String, String), i64>>,
+    /// Since when a running job has no stream, with the epoch of its claim.
+    still: Mutex<HashMap<String, (u64, i64)>>,
+}
 
 impl Complaints {
     /// Whether a complaint about a waiting job and its giver is new.
     pub(super) fn is_new(&self, job: &Job, giver: &Job) -> bool {
-        let mut complaints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut complaints = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if complaints.len() >= COMPLAINTS_MAX {
             complaints.clear();
         }
         let key = (job.id.clone(), giver.id.clone());
         complaints.insert(key, job.since.0) != Some(job.since.0)
     }
+
+    /// Whether a running job has had no stream for too long. `moves` says whether it has one now.
+    pub(super) fn is_still(&self, job: &Job, moves: bool, now: i64) -> bool {
+        let mut still = self.still.lock().unwrap_or_else(PoisonError::into_inner);
+        if moves {
+            still.remove(&job.id);
+            return false;
+        }
+        if still.len() >= COMPLAINTS_MAX {
+            still.clear();
+        }
+        let since = still.entry(job.id.clone()).or_insert((job.epoch, now));
+        if since.0 != job.epoch {
+            *since = (job.epoch, now);
+        }
+        now.saturating_sub(since.1) >= STILL_MAX_MS
+    }
+}
+
+/// Whether a relay has ended since its destination waits.
+pub(super) fn has_ended(job: &Job, relay: &Job) -> bool {
+    relay.ended.is_some_and(|ended| ended >= job.since)
+}
+
+/// Whether a destination that could take its data from others goes to the source: a relay has brought the data, a user has cancelled one, the
+/// destination has no room, or too many relays have failed.
+pub(super) fn goes_to_source(job: &Job, relays: &[&Job]) -> bool {
+    let failed = || relays.iter().filter(|relay| has_ended(job, relay));
+    let is_decided = |relay: &&&Job| {
+        let why = relay.reason.as_ref();
+        relay.state == JobState::Cancelled
+            || why.is_some_and(|why| why.code == FailureCode::NoSpace)
+    };
+    let is_complete = |relay: &&Job| relay.state == JobState::Complete;
+    relays.iter().any(is_complete)
+        || failed().any(|relay| is_decided(&relay))
+        || failed().count() >= FAILURES_MAX
 }
 
 /// Whether a relay has brought the data of a job, or has ended since the job's last attempt.
 pub(super) fn is_spent(job: &Job, relay: &Job) -> bool {
-    relay.state == JobState::Complete || relay.ended.is_some_and(|ended| ended >= job.since)
+    relay.state == JobState::Complete || has_ended(job, relay)
 }
 
 /// Whether a relay that failed may run again.
@@ -58,7 +107,7 @@ pub(super) fn waits_since(job: &Job, now: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::Timestamp;
+    use godwit_state::{Reason, Timestamp};
 
     use super::*;
     use crate::queue::order::tests::job;
@@ -103,6 +152,44 @@ mod tests {
         // The clock of another node is ahead: this must not add to the wait.
         taker.since = Timestamp(5_000);
         assert_eq!(waits_since(&taker, 1_000), i64::MAX);
+    }
+
+    #[test]
+    fn the_source_is_next_after_two_failures_or_one_that_is_the_destinations() {
+        let mut taker = job("2", "alice", "c");
+        taker.since = Timestamp(100);
+        let ended = |id: &str, state: JobState| {
+            let mut relay = job(id, "alice", "c");
+            (relay.state, relay.ended) = (state, Some(Timestamp(150)));
+            relay
+        };
+        let [one, two] = ["3", "4"].map(|id| ended(id, JobState::Failed));
+        assert!(!goes_to_source(&taker, &[&one]));
+        assert!(goes_to_source(&taker, &[&one, &two]));
+        for state in [JobState::Complete, JobState::Cancelled] {
+            assert!(goes_to_source(&taker, &[&ended("5", state)]));
+        }
+        let mut full = ended("6", JobState::Failed);
+        full.reason = Some(Reason::new(FailureCode::NoSpace, "No room."));
+        assert!(goes_to_source(&taker, &[&full]));
+        // The source was next, and failed.
+        taker.since = Timestamp(200);
+        assert!(!goes_to_source(&taker, &[&one, &two, &full]));
+    }
+
+    #[test]
+    fn a_destination_without_streams_is_not_waited_for_after_a_time() {
+        let complaints = Complaints::default();
+        let mut runs = job("1", "alice", "b");
+        assert!(!complaints.is_still(&runs, false, 1_000));
+        assert!(!complaints.is_still(&runs, false, 30_999));
+        assert!(complaints.is_still(&runs, false, 31_000));
+        assert!(!complaints.is_still(&runs, true, 32_000));
+        assert!(!complaints.is_still(&runs, false, 33_000));
+        assert!(complaints.is_still(&runs, false, 63_000));
+        // Another attempt.
+        runs.epoch += 1;
+        assert!(!complaints.is_still(&runs, false, 64_000));
     }
 
     #[test]

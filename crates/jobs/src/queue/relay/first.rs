@@ -1,0 +1,247 @@
+//! Has the destinations of a job with `relay: first` pass the data on from the beginning: reads what each does now, and submits the relays.
+//! Chooses no giver (`rounds`), and moves no data.
+
+use std::collections::{BTreeSet, HashMap};
+
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::Relay;
+use godwit_state::{Families, Job, JobState, Reader};
+
+use super::again::{goes_to_source, has_ended, may_try_again, waits_since};
+use super::rounds::{self, Next, One, Stand};
+use super::{
+    SUBMITS_WITHIN_MS, begin, complain, describe, digests_are_elsewhere, explain, gave_wrong_data,
+    is_on_its_way, told_of,
+};
+use crate::basis::error::JobsError;
+use crate::basis::relay;
+use crate::basis::stored::Stored;
+use crate::queue::Queue;
+use crate::queue::nodes::Nodes;
+use crate::rights::access;
+
+/// The destinations of the jobs of one pass, by their parents.
+pub(super) struct Boards {
+    /// The jobs that could begin here.
+    due: BTreeSet<String>,
+    /// None for a parent whose destinations do not pass the data on.
+    families: HashMap<String, Option<Vec<One>>>,
+}
+
+/// The step of a destination that can begin.
+enum Step {
+    /// It begins at the source.
+    Source,
+    /// A relay to it was submitted, from this giver.
+    Takes(String),
+    /// It waits.
+    Waits,
+}
+
+impl Boards {
+    pub(super) fn new(due: &[Job]) -> Self {
+        Self {
+            due: due.iter().map(|job| job.id.clone()).collect(),
+            families: HashMap::new(),
+        }
+    }
+
+    /// Whether a destination that could begin waits for its data, which a relay brings. The job says so. None for a job whose destinations do not
+    /// pass the data on.
+    pub(super) fn keeps_waiting(
+        &mut self,
+        queue: &Queue,
+        reader: &Reader,
+        nodes: &Nodes,
+        job: &Job,
+    ) -> Result<Option<bool>, JobsError> {
+        let Some(parent) = Families(reader).parent(&job.id)? else {
+            return Ok(None);
+        };
+        if !self.families.contains_key(&parent) {
+            let board = match relay::wish(reader, job)? {
+                Relay::First => Some(self.read(queue, reader, &parent)?),
+                Relay::Never | Relay::Auto => None,
+            };
+            self.families.insert(parent.clone(), board);
+        }
+        let Some(Some(board)) = self.families.get_mut(&parent) else {
+            return Ok(None);
+        };
+        let step = step(queue, reader, nodes, (job, board.as_slice()))?;
+        let own = board.iter_mut().find(|one| one.job == job.id);
+        match (&step, own) {
+            // Jobs without a place at their site may still wait after this.
+            (Step::Source, Some(own)) if own.stand != Stand::Held => own.stand = Stand::Receives,
+            (Step::Takes(giver), Some(own)) => own.stand = Stand::Takes(giver.clone()),
+            _ => {}
+        }
+        Ok(Some(!matches!(step, Step::Source)))
+    }
+
+    /// The destinations of a parent, in their order.
+    fn read(&self, queue: &Queue, reader: &Reader, parent: &str) -> Result<Vec<One>, JobsError> {
+        let children = Families(reader).children(parent)?;
+        let mut board = Vec::with_capacity(children.len());
+        for job in &children {
+            board.push(One {
+                job: job.id.clone(),
+                stand: self.stand(queue, reader, (job, &children))?,
+            });
+        }
+        Ok(board)
+    }
+
+    /// The part of one of these destinations.
+    fn stand(
+        &self,
+        queue: &Queue,
+        reader: &Reader,
+        (job, children): (&Job, &[Job]),
+    ) -> Result<Stand, JobsError> {
+        if job.state == JobState::Complete {
+            return Ok(match gave_wrong_data(reader, job)? {
+                true => Stand::Away,
+                false => Stand::Has,
+            });
+        }
+        let live = &queue.attempts.reports.live;
+        let is_here = live.contains(&job.id);
+        if is_here || job.state.moves() {
+            // Another node knows whether its attempt has streams.
+            let progress = live.progress(&job.id);
+            let moves = !is_here || progress.is_some_and(|progress| progress.streams > 0);
+            let is_still = queue.complaints.is_still(job, moves, queue.this.now().0);
+            return Ok(match is_still {
+                true => Stand::Away,
+                false => Stand::Receives,
+            });
+        }
+        if !job.state.waits() {
+            return Ok(Stand::Away);
+        }
+        for giver in children.iter().filter(|giver| giver.id != job.id) {
+            match relay::between(reader, job, giver)?.map(|relay| relay.state) {
+                Some(JobState::Paused) => return Ok(Stand::Away),
+                Some(state) if !state.ended() => return Ok(Stand::Takes(giver.id.clone())),
+                _ => {}
+            }
+        }
+        let code = job.reason.as_ref().map(|reason| &reason.code);
+        Ok(match self.due.contains(&job.id) {
+            false => Stand::Away,
+            true if code.is_some_and(|code| *code == FailureCode::JobsOfSite) => Stand::Held,
+            true => Stand::Waits,
+        })
+    }
+}
+
+/// The step of a destination that can begin. A giver that cannot give to it is replaced by another one, and the last one by the source.
+fn step(
+    queue: &Queue,
+    reader: &Reader,
+    nodes: &Nodes,
+    (job, board): (&Job, &[One]),
+) -> Result<Step, JobsError> {
+    let pairs = super::pairs(reader, job)?;
+    if is_on_its_way(queue, job, &pairs) {
+        return Ok(Step::Waits);
+    }
+    let relays: Vec<&Job> = pairs
+        .iter()
+        .filter_map(|(_, relay)| relay.as_ref())
+        .collect();
+    if goes_to_source(job, &relays) {
+        return Ok(Step::Source);
+    }
+    let is_useless = |relay: &Job| has_ended(job, relay) || !may_try_again(relay);
+    let mut useless: BTreeSet<String> = pairs
+        .iter()
+        .filter(|(_, relay)| relay.as_ref().is_some_and(is_useless))
+        .map(|(giver, _)| giver.id.clone())
+        .collect();
+    let stand_of = |id: &str| board.iter().find(|one| one.job == id).map(|one| &one.stand);
+    loop {
+        let next = rounds::next(board, &job.id, &useless);
+        let (Next::From(id) | Next::After(id)) = &next else {
+            return Ok(Step::Source);
+        };
+        let Some((giver, relay)) = pairs.iter().find(|(giver, _)| giver.id == *id) else {
+            return Ok(Step::Source);
+        };
+        if matches!(next, Next::After(_)) {
+            if !may_take(queue, reader, (job, giver))? {
+                useless.insert(id.clone());
+                continue;
+            }
+            // The reason of a job without a place at its site remains until another one has begun.
+            let (own, first) = (stand_of(&job.id), stand_of(id));
+            if own != Some(&Stand::Held) || first != Some(&Stand::Waits) {
+                explain(queue, job, &waits_for(giver));
+            }
+            return Ok(Step::Waits);
+        }
+        match begin(queue, reader, (job, giver), relay.as_ref()) {
+            Ok(Some(relay)) => {
+                explain(queue, job, &told_of(giver, &relay, false));
+                return Ok(Step::Takes(id.clone()));
+            }
+            Err(error) => complain(queue, job, giver, &error),
+            Ok(None) => {}
+        }
+        // A refusal may mean that another node was first.
+        if is_on_its_way(queue, job, &super::pairs(reader, job)?) {
+            return Ok(Step::Waits);
+        }
+        if is_new(queue, job, giver) && digests_are_elsewhere(queue, reader, nodes, giver)? {
+            explain(queue, job, &waits_for(giver));
+            return Ok(Step::Waits);
+        }
+        useless.insert(id.clone());
+    }
+}
+
+/// Whether a giver became complete, or the job could begin, only a moment ago: the node with the digests may not have looked yet.
+fn is_new(queue: &Queue, job: &Job, giver: &Job) -> bool {
+    let now = queue.this.now().0;
+    let complete = giver
+        .ended
+        .map_or(i64::MAX, |ended| now.saturating_sub(ended.0));
+    complete.min(waits_since(job, now)) < SUBMITS_WITHIN_MS
+}
+
+/// Whether the owner's rights let a destination take the data of another one.
+fn may_take(
+    queue: &Queue,
+    reader: &Reader,
+    (taker, giver): (&Job, &Job),
+) -> Result<bool, JobsError> {
+    let (from, to) = (
+        Stored::of(reader, &giver.id)?,
+        Stored::of(reader, &taker.id)?,
+    );
+    let roots = [&from, &to].map(|stored| relay::root(&stored.new, None, false));
+    let [Some(gives), Some(takes)] = roots else {
+        return Ok(false);
+    };
+    let new = describe(taker, &to.new, (&gives.place, &takes.place));
+    let may = access::check_owner(
+        &queue.rights,
+        (&taker.owner, to.role),
+        access::There::of(&new),
+        &[gives.place, takes.place.clone()],
+        &takes.place,
+    );
+    if let Err(error) = &may {
+        complain(queue, taker, giver, error);
+    }
+    Ok(may.is_ok())
+}
+
+/// The text of a destination that waits until another one has the data.
+fn waits_for(giver: &Job) -> String {
+    format!(
+        "The destination waits for its relay from {} (job {}).",
+        giver.destination.site, giver.id
+    )
+}
