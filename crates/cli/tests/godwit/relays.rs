@@ -1,6 +1,8 @@
 //! Destinations of one job that take their data from each other, between nodes of the real binary: after a failure, by digests, by rights.
 //! See `trust` for sites that distrust each other.
 
+mod first;
+
 use std::fs;
 
 use serde_json::{Value, json};

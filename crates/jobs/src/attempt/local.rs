@@ -61,6 +61,10 @@ pub(super) fn carry_out(
     let known = (ready.serving, at_start);
     let relays = relay::left(&this.reader(), job).map_err(Failure::local)?;
     let passes_on = ready.stored.new.relay == Relay::First;
+    if passes_on {
+        // One destination reads at a time, and is not to wait for others.
+        sharing = None;
+    }
     let wish = match relays {
         // Other destinations need digests of whole files, which no divided job records.
         Some(_) => Ok(None),
