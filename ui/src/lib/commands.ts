@@ -34,7 +34,7 @@ export function asCommand(job: NewJob): string {
     ...(job.kind === 'sync' ? ['--sync'] : []),
     ...(job.kind === 'verify' ? ['--verify'] : []),
     ...(job.manifest ? ['--manifest'] : []),
-    ...(job.relay === 'auto' ? ['--relay auto'] : []),
+    ...(job.relay && job.relay !== 'never' ? [`--relay ${job.relay}`] : []),
     ...(job.label ? [`--label ${quoted(job.label)}`] : []),
     ...(job.priority ? [`--priority ${job.priority}`] : []),
     ...(job.limit ? [`--limit ${quoted(String(job.limit))}`] : []),

@@ -164,7 +164,7 @@ pub(super) fn transfer_options(command: Command) -> Command {
             value(
                 "relay",
                 "WHEN",
-                "Repair a destination from a complete one: never (default), or auto (after a failure, checked by digests; sources are here:)",
+                "Give a destination the data of a complete one, checked by digests: never (default), auto (after a failure) or first (from the beginning, for a thin uplink); sources are here:",
             )
             .hide_short_help(true),
         )

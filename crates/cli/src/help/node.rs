@@ -98,6 +98,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "read once for two sites; a site that fails gets the data from the other",
             ),
             example(
+                "godwit job submit here:/data/run42 --to siteB:/in/ --to siteC:/in/ --relay first",
+                "over a thin uplink: siteB gets the data from here, and siteC from siteB",
+            ),
+            example(
                 "godwit job submit --from siteB:/raw --from siteC:/raw --to here:/archive",
                 "gather: archive/siteB and archive/siteC",
             ),
