@@ -157,18 +157,21 @@ fn is_for_another(
     })
 }
 
-/// Whether another node, which takes jobs, ran the last attempt of a giver, and this one has none of its digests.
+/// Whether another node, which takes jobs, has the digests of a giver: it ran the last attempt from the source, or the relay to the giver.
 fn digests_are_elsewhere(
     queue: &Queue,
     reader: &Reader,
     nodes: &Nodes,
     giver: &Job,
 ) -> Result<bool, JobsError> {
-    // Digests stay at the node that took part in the relay to the giver.
-    if godwit_history::open_manifest(&queue.this.directory, &giver.id)?.is_some() {
-        return Ok(false);
-    }
-    let attempts = reader.attempts(&giver.id)?;
+    let why = giver.reason.as_ref().map(|why| &why.code);
+    let relay = match why.is_some_and(|code| *code == FailureCode::Relayed) {
+        true => pairs(reader, giver)?
+            .into_iter()
+            .find_map(|(_, relay)| relay.filter(|relay| relay.state == JobState::Complete)),
+        false => None,
+    };
+    let attempts = reader.attempts(&relay.as_ref().unwrap_or(giver).id)?;
     let last = attempts.last().map(|last| last.node.as_str());
     Ok(last.is_some_and(|node| node != queue.this.name && nodes.takes(node)))
 }

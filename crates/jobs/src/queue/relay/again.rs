@@ -63,8 +63,8 @@ pub(super) fn has_ended(job: &Job, relay: &Job) -> bool {
     relay.ended.is_some_and(|ended| ended >= job.since)
 }
 
-/// Whether a destination that could take its data from others goes to the source: a relay has brought the data, a user has cancelled one, the
-/// destination has no room, or too many relays have failed.
+/// Whether a destination that could take its data from others goes to the source. It does after a relay that brought the data or was
+/// cancelled, without room at the destination, and after too many failures.
 pub(super) fn goes_to_source(job: &Job, relays: &[&Job]) -> bool {
     let failed = || relays.iter().filter(|relay| has_ended(job, relay));
     let is_decided = |relay: &&&Job| {

@@ -199,7 +199,7 @@ mod tests {
         direct
     }
 
-    /// Whatever fails, each destination gets the data once, and no two wait for each other.
+    /// No failure lets a destination get the data twice or never, and no two wait for each other.
     #[test]
     fn each_destination_is_served_once_whatever_fails() {
         for seed in 0..200 {
