@@ -116,26 +116,8 @@ fn submit(make: Make) -> Command {
                 "Submit the job only once, even if this command runs again with the same key",
             )
             .hide_short_help(true),
-        )
-        .arg(
-            value(
-                "from",
-                "SOURCE",
-                "A source to gather below the name of its site (repeatable)",
-            )
-            .action(ArgAction::Append)
-            .hide_short_help(true),
-        )
-        .arg(
-            value(
-                "merge",
-                "RULE",
-                "Where gathered sources go: by-site (each below its site's name), or into DESTINATION itself with refuse or newest",
-            )
-            .requires("from")
-            .hide_short_help(true),
         );
-    job_options(make, command).mut_arg("places", |places| places.required(false))
+    job_options(make, command)
 }
 
 /// The options of a transfer that is submitted once or again and again.
@@ -221,12 +203,31 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
             .action(ArgAction::Append),
         )
         .arg(
+            value(
+                "from",
+                "SOURCE",
+                "A source to gather below the name of its site (repeatable)",
+            )
+            .action(ArgAction::Append)
+            .hide_short_help(true),
+        )
+        .arg(
+            value(
+                "merge",
+                "RULE",
+                "Where gathered sources go: by-site (each below its site's name), or into DESTINATION itself with refuse or newest",
+            )
+            .requires("from")
+            .hide_short_help(true),
+        )
+        .arg(
             positional(
                 "places",
                 "SOURCE... DESTINATION",
                 "One or more sources, and the destination",
             )
-            .num_args(1..),
+            .num_args(1..)
+            .required(false),
         );
     make.with_choosing(command)
 }

@@ -55,7 +55,7 @@ pub(super) fn schedule(make: Make) -> Command {
     let id = || positional("id", "NAME", "Which schedule");
     let add = Command::new("add")
         .about("Submit a job repeatedly; a schedule of the same name is replaced")
-        .override_usage("godwit schedule add [OPTIONS] NAME CRON SOURCE... DESTINATION\n       godwit schedule add [OPTIONS] NAME CRON SOURCE... --to DESTINATION --to DESTINATION...")
+        .override_usage("godwit schedule add [OPTIONS] NAME CRON SOURCE... DESTINATION\n       godwit schedule add [OPTIONS] NAME CRON SOURCE... --to DESTINATION --to DESTINATION...\n       godwit schedule add [OPTIONS] NAME CRON --from SOURCE --from SOURCE... --to DESTINATION")
         .after_help(make.notes(
             "schedule add",
             "CRON is minute, hour, day of the month, month, day of the week: \"0 22 * * mon-fri\". At each time the\n\

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::process::wait_until;
 use super::rig::Rig;
 
 #[track_caller]
@@ -149,6 +150,35 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
     ] {
         refused(&rig, &line, words);
     }
+}
+
+#[test]
+fn a_schedule_gathers_its_sources_below_their_names() {
+    let mut rig = Rig::new();
+    rig.write("export/a/one", "1");
+    rig.write("export/b/two", "2");
+    rig.make_dirs("export/archive");
+    rig.serve(&[]);
+    let head = ["schedule", "add", "often", "* * * * * *"];
+    let to = ["--to", "here:/data/archive"];
+    let from = ["--from", "here:/data/a", "--from", "here:/data/b"];
+    for (more, words) in [
+        (from[..2].to_vec(), "name at least two sources"),
+        (
+            [&from[..], &["--merge", "newest", "--setting", "size-only"]].concat(),
+            "could not follow its rule",
+        ),
+    ] {
+        refused(&rig, &[&head, &to[..], &more].concat(), words);
+    }
+    told(&rig, &[&head, &to[..], &from].concat());
+    let list = told(&rig, &["schedule", "list"]);
+    let places = "here:/data/a here:/data/b -> here:/data/archive";
+    assert!(list.contains(places), "{list}");
+    let has_come = |file: &str| rig.path(format!("export/archive/{file}")).exists();
+    let both = || (has_come("here-a/one") && has_come("here-b/two")).then_some(());
+    assert!(wait_until(both).is_some());
+    told(&rig, &["schedule", "remove", "often"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Checks a job with several destinations or gathered sources, and puts it into the state: a parent, and an ordinary job for each of them.
-//! Runs none of them. The state derives the parent from its children.
+//! Checks a job with several destinations or gathered sources, and makes its rows: a parent, and an ordinary job for each of them.
+//! Submits and runs none of them. The state derives the parent from its children.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
-    Actor, Agreed, DESTINATIONS_MAX, LEVEL_DESTINATIONS, NewFamily, NewJob as Submitted, Op, Role,
-    SPEC_BYTES_MAX, Timestamp, sortable_id,
+    Agreed, DESTINATIONS_MAX, LEVEL_DESTINATIONS, NewJob as Submitted, Role, SPEC_BYTES_MAX,
+    Timestamp, sortable_id,
 };
 
 use super::submit::{self, Admission};
@@ -18,7 +18,6 @@ use crate::basis::apart::Apart;
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::stored::Stored;
-use crate::rights::access;
 
 /// The bits of an id that are random.
 const RANDOM_BITS: u32 = (1 << 25) - 1;
@@ -40,40 +39,6 @@ struct Checked {
     new: NewJob,
     places: (Vec<Place>, Place),
     text: String,
-}
-
-/// Submits; returns the id of the parent, and whether it is new.
-pub(super) fn submit(
-    admission: &Admission,
-    actor: Actor,
-    owner: &str,
-    new: &NewJob,
-    key: Option<String>,
-) -> Result<(String, bool), JobsError> {
-    let may = |one: &NewJob, sources: &[Place], destination: &Place| match actor.role {
-        Some(role) => {
-            let there = access::There::of(one);
-            access::check_places(&admission.rights, owner, role, there, sources, destination)
-        }
-        None => Ok(()),
-    };
-    let family = check(admission, actor.role, new, &may, overlaps::WITHIN)?;
-    let is_repeated = match &key {
-        Some(key) => (admission.this.reader().job_by_key(owner, key)?).is_some(),
-        None => false,
-    };
-    let _turn = admission.turns.take(format!("jobs of {owner}"));
-    if !is_repeated {
-        submit::check_room(admission, owner)?;
-    }
-    submit::propose(&admission.this, actor, &|at| {
-        let (parent, children) = family.build(at, owner, new, key.clone());
-        let id = parent.id.clone();
-        Ok((
-            id,
-            Op::SubmitFamily(Box::new(NewFamily { parent, children })),
-        ))
-    })
 }
 
 /// Checks a job with several destinations or gathered sources, which a user of this role submits. Other sites may take this long to compare

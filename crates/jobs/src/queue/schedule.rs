@@ -17,11 +17,9 @@ use godwit_state::{
 use crate::asking::overlaps;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
-use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::queue::Queue;
 use crate::queue::submit::{self, Admission};
-use crate::queue::{family, relay};
 use crate::rights::access;
 pub(crate) use kept::KeptTicks;
 pub(crate) use pace::TickPace;
@@ -43,17 +41,11 @@ pub(crate) fn check(
             format!("cron: {cron:?} does not come due within {YEARS_MAX} years"),
         ));
     }
-    relay::check_form(template)?;
     let may = |new: &NewJob, sources: &[Place], destination: &Place| {
         let there = access::There::of(new);
         access::check_places(&admission.rights, owner, role, there, sources, destination)
     };
-    if !template.more_destinations.is_empty() {
-        let within = overlaps::WITHIN;
-        return family::check(admission, Some(role), template, &may, within).map(drop);
-    }
-    let (sources, destination) = submit::check(&admission.this, template)?;
-    may(template, &sources, &destination)
+    submit::check_job(admission, Some(role), template, &may, overlaps::WITHIN).map(drop)
 }
 
 /// The role that a schedule keeps when a user of this role puts it. `earlier` is the schedule with the same job and times: a comment of
@@ -151,7 +143,7 @@ pub(crate) fn reason_of(error: &JobsError) -> Reason {
     Reason::new(code, clip(&error.words()))
 }
 
-/// The job of a schedule, and the jobs of its destinations if it has several.
+/// The job of a schedule, and the jobs of its destinations or gathered sources.
 fn job_of(
     admission: &Admission,
     schedule: &Schedule,
@@ -163,16 +155,8 @@ fn job_of(
         let (there, who) = (access::There::of(one), (owner, schedule.role));
         access::check_owner(&admission.rights, who, there, sources, destination)
     };
-    if !new.more_destinations.is_empty() {
-        // A silent site does not hold up the schedules of others.
-        let family = family::check(admission, schedule.role, &new, &may, Duration::ZERO)?;
-        submit::check_room(admission, owner)?;
-        return Ok(family.build(at, owner, &new, None));
-    }
-    let checked = submit::check(&admission.this, &new)?;
-    let text = Stored::text_of(&admission.this.reader(), &new, schedule.role, &checked)?;
-    may(&new, &checked.0, &checked.1)?;
+    // A silent site does not hold up the schedules of others.
+    let checked = submit::check_job(admission, schedule.role, &new, &may, Duration::ZERO)?;
     submit::check_room(admission, owner)?;
-    let job = submit::build(at, owner, &new, text, &checked, None);
-    Ok((job, Vec::new()))
+    Ok(checked.build(at, owner, &new, None))
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
@@ -10,12 +11,12 @@ use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, NewJob, Place};
 use godwit_run::local::ExportedFiles;
 use godwit_state::{
-    Actor, Command, CommandError, JobFilter, JobState, Kept, NewJob as Submitted, Node, Op,
-    ProposeError, RELAY_KEY, RetryPolicy, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp,
+    Actor, Command, CommandError, JobFilter, JobState, Kept, NewFamily, NewJob as Submitted, Node,
+    Op, ProposeError, RELAY_KEY, RetryPolicy, Role, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp,
     sortable_id,
 };
 
-use crate::asking::{Asking, manifest};
+use crate::asking::{Asking, manifest, overlaps};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
@@ -24,6 +25,7 @@ pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
+use crate::queue::family::{Family, May};
 use crate::queue::{family, gather, relay};
 use crate::rights::{Rights, access};
 
@@ -57,7 +59,6 @@ pub(crate) fn submit(
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
-    relay::check_form(new)?;
     if key.as_deref().is_some_and(|key| key.starts_with(RELAY_KEY)) {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
@@ -66,27 +67,17 @@ pub(crate) fn submit(
             ),
         ));
     }
-    if !new.more_destinations.is_empty() || new.gather {
-        return family::submit(admission, actor, owner, new, key);
-    }
-    let checked = check(&admission.this, new)?;
-    // The identity is found before the rights are checked, because rights at a site belong to its identity.
-    let reader = admission.this.reader();
-    let text = Stored::text_of(&reader, new, actor.role, &checked)?;
-    if let Some(role) = actor.role {
-        let there = access::There::of(new);
-        access::check_places(
-            &admission.rights,
-            owner,
-            role,
-            there,
-            &checked.0,
-            &checked.1,
-        )?;
-    }
+    let may = |one: &NewJob, sources: &[Place], destination: &Place| match actor.role {
+        Some(role) => {
+            let there = access::There::of(one);
+            access::check_places(&admission.rights, owner, role, there, sources, destination)
+        }
+        None => Ok(()),
+    };
+    let checked = check_job(admission, actor.role, new, &may, overlaps::WITHIN)?;
     // A repeated submission is no new job.
     let is_repeated = match &key {
-        Some(key) => reader.job_by_key(owner, key)?.is_some(),
+        Some(key) => (admission.this.reader().job_by_key(owner, key)?).is_some(),
         None => false,
     };
     // Simultaneous submissions get no further than successive ones.
@@ -95,9 +86,68 @@ pub(crate) fn submit(
         check_room(admission, owner)?;
     }
     propose(&admission.this, actor, &|at| {
-        let job = build(at, owner, new, text.clone(), &checked, key.clone());
-        Ok((job.id.clone(), Op::Submit(Box::new(job))))
+        let (job, children) = checked.build(at, owner, new, key.clone());
+        let id = job.id.clone();
+        let op = match children.is_empty() {
+            true => Op::Submit(Box::new(job)),
+            false => Op::SubmitFamily(Box::new(NewFamily {
+                parent: job,
+                children,
+            })),
+        };
+        Ok((id, op))
     })
+}
+
+/// A job that was checked, whether a user submits it or a schedule does.
+pub(super) enum CheckedJob {
+    /// A job with one destination, and its description.
+    One {
+        places: (Vec<Place>, Place),
+        text: String,
+    },
+    /// A job with several destinations or gathered sources.
+    Several(Box<Family>),
+}
+
+impl CheckedJob {
+    /// The job as the state takes it, and the job of each destination or gathered source.
+    pub(super) fn build(
+        &self,
+        at: Timestamp,
+        owner: &str,
+        new: &NewJob,
+        key: Option<String>,
+    ) -> (Submitted, Vec<Submitted>) {
+        match self {
+            Self::One { places, text } => {
+                let job = build(at, owner, new, text.clone(), places, key);
+                (job, Vec::new())
+            }
+            Self::Several(family) => family.build(at, owner, new, key),
+        }
+    }
+}
+
+/// Whether a job would be taken from a user of this role: its form, places, settings, and the rights that `may` knows. Other sites may take
+/// this long to compare directories.
+pub(super) fn check_job(
+    admission: &Admission,
+    role: Option<Role>,
+    new: &NewJob,
+    may: &May<'_>,
+    within: Duration,
+) -> Result<CheckedJob, JobsError> {
+    relay::check_form(new)?;
+    if !new.more_destinations.is_empty() || new.gather {
+        let family = family::check(admission, role, new, may, within)?;
+        return Ok(CheckedJob::Several(Box::new(family)));
+    }
+    let places = check(&admission.this, new)?;
+    // The identity is found before the rights are checked, because rights at a site belong to its identity.
+    let text = Stored::text_of(&admission.this.reader(), new, role, &places)?;
+    may(new, &places.0, &places.1)?;
+    Ok(CheckedJob::One { places, text })
 }
 
 /// As [`check_room`], for a job that runs again. A job that waits has its place already.
@@ -228,7 +278,7 @@ pub(crate) fn check_known(
     if new.gather {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            "gather: only a job that is submitted may gather sources; make a schedule for each source",
+            "gather: a site gathers nothing for another site; submit a job for each source",
         ));
     }
     gather::check_merge(new)?;

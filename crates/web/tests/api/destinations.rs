@@ -146,6 +146,44 @@ fn merged_sources_have_one_destination_and_a_rule_needs_a_gather() {
 }
 
 #[test]
+fn a_schedule_gathers_where_a_job_may_gather() {
+    let world = world();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data:/run4 read");
+    world.grant("otto", "archive:/all write");
+    let put = |sources: &[&str], more: Value| {
+        let mut job =
+            json!({"sources": sources, "destination": "here:/archive/all", "gather": true});
+        for (name, value) in more.as_object().unwrap() {
+            job[name] = value.clone();
+        }
+        let body = json!({"cron": "0 22 1 1 *", "job": job});
+        otto.json("PUT", "/api/v1/schedules/night", &body)
+    };
+    let both = ["here:/data/run4", "here:/data/run5"];
+    put(&both, json!({})).expect_problem(403, "not_granted");
+    world.grant("otto", "data:/run5 read");
+    for (sources, more, words) in [
+        (&both[..1], json!({}), "at least two sources"),
+        (&both[..], json!({"kind": "sync"}), "only a copy gathers"),
+        (
+            &both[..],
+            json!({"gather": false, "merge": "newest"}),
+            "merge: only a job",
+        ),
+        (&both[..], json!({"relay": "auto"}), "relay: "),
+        (&[both[0], both[0]][..], json!({}), "would both be"),
+    ] {
+        let refused = put(sources, more).expect_problem(422, "invalid");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains(words), "{detail}");
+    }
+    let made = put(&both, json!({"merge": "newest"})).expect(200).json();
+    assert_eq!(made["job"]["gather"], true, "{made}");
+    assert_eq!(made["job"]["merge"], "newest", "{made}");
+}
+
+#[test]
 fn places_that_meet_and_too_many_places_are_refused() {
     let world = world();
     let client = world.client();

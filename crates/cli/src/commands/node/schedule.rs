@@ -6,7 +6,7 @@ use godwit_api::rest::{NewSchedule, ScheduleView};
 use godwit_client::{Client, Schedules};
 
 use super::when::{Clock, time_zone};
-use super::{choosing, optional, print_json, submit, table, text, texts};
+use super::{choosing, optional, print_json, submit, table, text};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -39,11 +39,7 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<ScheduleView, Failure> {
     let schedule = NewSchedule {
         cron: text(matches, "cron")?,
         time_zone: zone.unwrap_or_default(),
-        job: submit::describe(
-            matches,
-            choosing::read_lasting(matches)?,
-            (Vec::new(), texts(matches, "to")?),
-        )?,
+        job: submit::describe(matches, choosing::read_lasting(matches)?)?,
         disabled: false,
         comment: optional(matches, "comment")?.unwrap_or_default(),
     };

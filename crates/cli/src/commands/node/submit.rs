@@ -23,18 +23,13 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let clock = Clock::now();
     let new = NewJob {
-        merge: merge(matches)?,
         not_before: optional(matches, "after")?
             .map(|text| clock.parse("--after", &text))
             .transpose()?,
         deadline: optional(matches, "deadline")?
             .map(|text| clock.parse_end("--deadline", &text))
             .transpose()?,
-        ..describe(
-            matches,
-            choosing::read(matches)?,
-            (texts(matches, "from")?, texts(matches, "to")?),
-        )?
+        ..describe(matches, choosing::read(matches)?)?
     };
     let key = match optional(matches, "idempotency-key")? {
         Some(key) => key,
@@ -58,14 +53,14 @@ pub(super) fn run(
     })
 }
 
-/// The job without its times, with its selection of entries. Without `destinations`, the last place is the destination. Sources
-/// with `--from` are gathered.
+/// The job without its times, with its selection of entries. Without `--to`, the last place is the destination. Sources with `--from` are
+/// gathered.
 pub(super) fn describe(
     matches: &ArgMatches,
     (selection, list): (Option<Selection>, Vec<Text>),
-    (gathered, mut destinations): (Vec<String>, Vec<String>),
 ) -> Result<NewJob, Failure> {
     let mut sources = texts(matches, "places")?;
+    let (gathered, mut destinations) = (texts(matches, "from")?, texts(matches, "to")?);
     if matches.get_flag("manifest") && sources.first().is_some_and(|first| first == "ascmhl") {
         return Err(Failure::usage(
             "--manifest ascmhl: a job writes no ASC MHL history yet; submit the job without it, then seal the copy on its machine with: godwit manifest DIR ascmhl",
@@ -94,6 +89,7 @@ pub(super) fn describe(
         destination,
         more_destinations: destinations,
         gather,
+        merge: merge(matches)?,
         manifest: matches.get_flag("manifest"),
         relay: relay(matches)?,
         ..new
