@@ -36,7 +36,7 @@ pub use jobs::{
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
     ListPlace, Listing, MakeDirectory, NAMED_MAX, OVERLAPS_MAX, PlaceOverlap, RemovePlace, Removed,
-    RenamePlace, mode_text,
+    RenamePlace, SealPlace, Sealed, mode_text,
 };
 pub use refusal::{Refusal, code};
 
@@ -72,6 +72,8 @@ pub enum Question {
         /// Paths of the places, export first: at most [`OVERLAPS_MAX`].
         paths: Vec<Text>,
     },
+    /// Seals a directory with an ASC MHL history.
+    Seal(SealPlace),
     /// Claims a destination for the members of a job.
     Claim(ClaimPlace),
     /// Extends the lease of a claim.
@@ -120,7 +122,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-pub const QUESTIONS: [&str; 23] = [
+pub const QUESTIONS: [&str; 24] = [
     "exports",
     "list",
     "stat",
@@ -129,6 +131,7 @@ pub const QUESTIONS: [&str; 23] = [
     "rename",
     "clean",
     "overlaps",
+    "seal",
     "claim",
     "renew",
     "release",
@@ -162,6 +165,8 @@ pub enum Answer {
     Cleaned(Cleaned),
     /// Each pair of places that overlap.
     Overlaps(Vec<PlaceOverlap>),
+    /// The new generation of an ASC MHL history.
+    Sealed(Sealed),
     /// Nodes of a site, with their addresses.
     Nodes(Vec<Peer>),
     /// Success without a result.
@@ -204,6 +209,7 @@ impl Question {
             | Self::Rename(_)
             | Self::Clean(_)
             | Self::Overlaps { .. }
+            | Self::Seal(_)
             | Self::Claim(_)
             | Self::Renew(_)
             | Self::Release(_) => false,
@@ -275,6 +281,7 @@ impl Question {
             | Self::Rename(_)
             | Self::Clean(_)
             | Self::Overlaps { .. }
+            | Self::Seal(_)
             | Self::Reach { .. }
             | Self::Manifest(_)
             | Self::Running {}

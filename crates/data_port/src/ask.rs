@@ -9,6 +9,7 @@ mod held;
 pub(crate) mod here;
 mod list;
 mod overlaps;
+mod seal;
 mod user_files;
 
 use std::cell::OnceCell;

@@ -17,6 +17,7 @@ mod placed;
 pub(crate) mod record;
 mod relay;
 pub(crate) mod reports;
+mod seal;
 mod shared;
 pub(crate) mod site;
 mod space;

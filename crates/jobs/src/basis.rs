@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod owners;
 pub(crate) mod pages;
 pub(crate) mod relay;
+pub(crate) mod sealing;
 pub(crate) mod spec;
 pub(crate) mod stored;
 pub(crate) mod this_node;

@@ -19,7 +19,7 @@ mod write;
 
 pub use digest::{Digest, Format};
 pub use generation::{Action, Process, Tool};
-pub use rejoin::Chains;
+pub use rejoin::{Chains, rejoin};
 pub use seal::{Sealed, seal};
 pub use verify::{Checked, Recorded};
 

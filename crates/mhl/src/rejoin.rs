@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Link};
-use crate::{Error, FOLDER};
+use crate::history::History;
+use crate::{Error, FOLDER, Watch};
 
 /// The chains below a directory, by their folders.
 #[derive(Debug, Default)]
@@ -15,30 +16,13 @@ impl Chains {
     /// Reads the chains below a directory. A chain that cannot be read has nothing to keep.
     #[must_use]
     pub fn below(root: &Path) -> Self {
-        let mut found = Vec::new();
-        let mut left = Vec::new();
-        if root.symlink_metadata().is_ok_and(|about| about.is_dir())
-            && let Ok(root) = fs::canonicalize(root)
-        {
-            left.push(root);
-        }
-        while let Some(directory) = left.pop() {
-            let Ok(entries) = fs::read_dir(&directory) else {
-                continue;
-            };
-            for entry in entries.flatten() {
-                if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    continue;
-                }
-                let path = entry.path();
-                if entry.file_name() != FOLDER {
-                    left.push(path);
-                } else if let Ok(links) = chain::load(&path) {
-                    found.push((path, links));
-                }
-            }
-        }
-        Self(found)
+        let read = |folder: PathBuf| Some((folder.clone(), chain::load(&folder).ok()?));
+        Self(
+            folders(root, &|| false)
+                .into_iter()
+                .filter_map(read)
+                .collect(),
+        )
     }
 
     /// Puts each chain back that is now shorter by generations that are still in its folder.
@@ -66,4 +50,89 @@ impl Chains {
         }
         Ok(())
     }
+}
+
+/// The folders of histories below a directory. No link is followed.
+fn folders(root: &Path, is_stopped: &dyn Fn() -> bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = Vec::new();
+    if root.symlink_metadata().is_ok_and(|about| about.is_dir())
+        && let Ok(root) = fs::canonicalize(root)
+    {
+        left.push(root);
+    }
+    while let Some(directory) = left.pop() {
+        if is_stopped() {
+            break;
+        }
+        let Ok(entries) = fs::read_dir(&directory) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            match entry.file_name() == FOLDER {
+                true => found.push(path),
+                false => left.push(path),
+            }
+        }
+    }
+    found
+}
+
+/// Adds generations to each chain below a directory that lists them no more: a copy has replaced the chain by an earlier state of it. Such
+/// a generation follows the last one of its chain by number. Returns how many were added.
+///
+/// # Errors
+/// A chain cannot be written, or the caller has set its stop flag.
+pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
+    let mut added = 0;
+    for folder in folders(root, &|| watch.is_stopped()) {
+        let Ok(mut links) = chain::load(&folder) else {
+            continue;
+        };
+        let listed = links.len();
+        for (number, file) in strangers(&folder, &links) {
+            let path = folder.join(&file);
+            let next = links.last().map_or(1, |link| link.number.saturating_add(1));
+            if number != next || History::of_generation(&path).is_err() {
+                break;
+            }
+            let digest = chain::digest_of(&path)?;
+            links.push(Link {
+                number,
+                file,
+                digest,
+            });
+        }
+        if links.len() > listed {
+            chain::store(&folder, &links)?;
+            added += (links.len() - listed) as u64;
+        }
+    }
+    match watch.is_stopped() {
+        true => Err(Error::Stopped),
+        false => Ok(added),
+    }
+}
+
+/// The generations in a folder that its chain does not list, by number. A name without a number is no generation of this program.
+fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut found: Vec<(u32, String)> = names
+        .filter_map(|name| {
+            let name = name.into_string().ok()?;
+            let is_listed = links.iter().any(|link| link.file == name);
+            let (number, _) = name.split_once('_')?;
+            let number = number.parse().ok()?;
+            (name.ends_with(".mhl") && !is_listed).then_some((number, name))
+        })
+        .collect();
+    found.sort();
+    found
 }

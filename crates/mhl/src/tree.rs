@@ -1,20 +1,24 @@
 //! Owns the walk over a data set, and the digests of its files, by several threads. Follows no link.
 //! Writes no history, and reads one only for its ignored patterns.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ignore::gitignore::Gitignore;
+use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
+use rustix::io::Errno;
 
 use crate::digest::{Digest, DigestState, Format};
 use crate::history::History;
-use crate::place::open_file;
+use crate::place::{open_directory, open_file};
 use crate::write::is_writable;
 use crate::{Error, FOLDER, Watch};
 
@@ -75,15 +79,10 @@ fn directory(
         directories: Vec::new(),
         others: Vec::new(),
     };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path).map_err(Error::io(path))? {
-        names.push(entry.map_err(Error::io(path))?.file_name());
-    }
-    names.sort();
-    for name in names {
+    for (name, about) in entries(path)? {
         let path = path.join(&name);
-        let about = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
-        if name == FOLDER || ignored.matched(&path, about.is_dir()).is_ignore() {
+        let kind = FileType::from_raw_mode(about.st_mode);
+        if name == FOLDER || ignored.matched(&path, kind.is_dir()).is_ignore() {
             continue;
         }
         let Some(name) = name.to_str().filter(|name| is_writable(name)) else {
@@ -93,7 +92,7 @@ fn directory(
             ));
         };
         let name = name.to_owned();
-        if about.is_dir() {
+        if kind.is_dir() {
             let Some(levels) = levels.checked_sub(1) else {
                 return Err(Error::malformed(
                     &path,
@@ -108,11 +107,11 @@ fn directory(
                 Err(_) => directory(&path, name, (ignored, levels), watch),
             };
             made.directories.push(child?);
-        } else if about.is_file() {
+        } else if kind.is_file() {
             made.files.push(Entry {
                 name,
-                size: about.size(),
-                modified: about.modified().map_err(Error::io(&path))?,
+                size: u64::try_from(about.st_size).unwrap_or_default(),
+                modified: modified(&about),
                 formats: Vec::new(),
                 digests: Ok(Vec::new()),
             });
@@ -121,6 +120,36 @@ fn directory(
         }
     }
     Ok(made)
+}
+
+/// The entries of a directory in the order of their names, each with its metadata. No link is followed, in any part of the path.
+fn entries(path: &Path) -> Result<Vec<(OsString, Stat)>, Error> {
+    let failed = |error: Errno| Error::io(path)(error.into());
+    let opened = open_directory(path).map_err(Error::io(path))?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&opened).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let about = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        entries.push((OsString::from_vec(name.to_bytes().to_vec()), about));
+    }
+    entries.sort_by(|(one, _), (next, _)| one.cmp(next));
+    Ok(entries)
+}
+
+/// When a file was changed last, in the form of the standard library.
+fn modified(about: &Stat) -> SystemTime {
+    let nanoseconds = Duration::from_nanos(about.st_mtime_nsec);
+    let seconds = Duration::from_secs(about.st_mtime.unsigned_abs());
+    let whole = match about.st_mtime < 0 {
+        true => SystemTime::UNIX_EPOCH.checked_sub(seconds),
+        false => SystemTime::UNIX_EPOCH.checked_add(seconds),
+    };
+    let exact = whole.and_then(|whole| whole.checked_add(nanoseconds));
+    exact.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 impl Directory {

@@ -98,7 +98,8 @@ pub fn check(
             "{flag} keeps entries at the destination without comparing them with the source, so a manifest would list unchecked entries: leave out {flag} or --manifest, or run godwit manifest at the source"
         )));
     }
-    if settings.reports.ascmhl.is_some() {
+    if let Some(kinds) = &settings.reports.ascmhl {
+        crate::seal::check_kinds(kinds)?;
         check_sealed(settings, sources, destination)?;
     }
     let is_pipe = |endpoint: &Endpoint| *endpoint == Endpoint::Stdio;

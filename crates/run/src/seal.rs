@@ -48,7 +48,7 @@ impl Sealing {
         };
         if env.exports.is_some() || env.tells.is_some() {
             return Err(Failure::usage(
-                "--manifest ascmhl: a job writes no ASC MHL history yet; seal the copy on its machine with: godwit manifest DIR ascmhl",
+                "--manifest ascmhl: this transfer runs for another machine, which writes no ASC MHL history; seal the copy on its machine with: godwit manifest DIR ascmhl",
             ));
         }
         for source in sources {
@@ -151,14 +151,7 @@ fn seal(
     events: &dyn EventSink,
     stop: &AtomicBool,
 ) -> Result<Outcome, Failure> {
-    let tool = Tool {
-        name: "godwit".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned(),
-    };
+    let tool = tool();
     let watch = Watch {
         stop,
         read: &|_| {},
@@ -193,6 +186,101 @@ fn seal(
         }),
         differences: count,
     })
+}
+
+/// This program and this machine, as a generation names them.
+fn tool() -> Tool {
+    Tool {
+        name: "godwit".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
+    }
+}
+
+/// A copy in an export that was sealed.
+#[derive(Debug)]
+pub struct SealedCopy {
+    /// The file of the new generation.
+    pub file: PathBuf,
+    /// The C4 identifier of that file.
+    pub identifier: String,
+    /// Files with digests in it.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries that no history has, such as symbolic links.
+    pub others: u64,
+    /// Generations that a copied chain had left out, and that are in the chain again.
+    pub rejoined: u64,
+    /// Files that differ from the history, by path, each with the difference in words.
+    pub differences: Vec<(String, &'static str)>,
+}
+
+/// Adds a generation to the history of a copy in an export. No link is followed, in any part of the path. `watch` has a flag that ends the
+/// work, and a receiver of the bytes that are read.
+///
+/// # Errors
+/// As for [`at_rest`]. Messages have absolute paths of this machine.
+pub fn copy(
+    directory: &Path,
+    kinds: &OsStr,
+    (stop, read): (&AtomicBool, &(dyn Fn(u64) + Sync)),
+) -> Result<SealedCopy, Failure> {
+    let formats = formats(kinds)?;
+    let watch = Watch { stop, read };
+    let real = std::fs::canonicalize(directory).map_err(|error| {
+        let why = format!("{}: {error}", directory.display());
+        Failure::new(FailureCode::ReportUnusable, why).about(directory.display())
+    })?;
+    if real != directory {
+        let why = format!(
+            "{}: a part of this path is a symbolic link, and a history is written through none",
+            directory.display()
+        );
+        return Err(Failure::new(FailureCode::ReportUnusable, why).about(directory.display()));
+    }
+    let rejoined = godwit_mhl::rejoin(&real, &watch).map_err(failed)?;
+    let by = (Process::Transfer, &tool());
+    let cores = threads(0).min(CORES_MAX);
+    let sealed = godwit_mhl::seal(&real, &formats, by, cores, &watch).map_err(failed)?;
+    let differences = sealed.differences.into_iter();
+    Ok(SealedCopy {
+        file: sealed.generation,
+        identifier: sealed.identifier,
+        files: sealed.files,
+        bytes: sealed.bytes,
+        others: sealed.others,
+        rejoined,
+        differences: differences
+            .map(|(path, difference)| (path, in_words(&difference)))
+            .collect(),
+    })
+}
+
+/// Cores that the digests of one copy in an export take: a node has other work.
+const CORES_MAX: usize = 4;
+
+/// A difference without a digest, which tells of contents.
+const fn in_words(difference: &Difference) -> &'static str {
+    match difference {
+        Difference::Missing => "not found",
+        Difference::Type => "not a file",
+        Difference::Size { .. } => "another size than in the history",
+        Difference::Content { .. } => "other contents than in the history",
+        Difference::Unread(_) => "cannot be read, or changed while it was read",
+        Difference::Extra => "not in the history",
+    }
+}
+
+/// Whether a list of kinds of digest makes sense.
+///
+/// # Errors
+/// A kind is unknown.
+pub fn check_kinds(kinds: &OsStr) -> Result<(), Failure> {
+    formats(kinds).map(drop)
 }
 
 /// Refuses a source that is no directory. The transfer reports a missing source.

@@ -96,6 +96,41 @@ pub struct CleanPlace {
     pub claim: Option<ClaimId>,
 }
 
+/// Seals a directory with an ASC MHL history.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct SealPlace {
+    /// Path of the directory, export first.
+    pub path: Text,
+    /// Kinds of digest, with commas between them.
+    pub kinds: String,
+    /// Checks the question and the right, and seals nothing.
+    #[serde(default)]
+    pub check: bool,
+}
+
+/// Result of a sealing.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Sealed {
+    /// Path of the new generation, below the directory.
+    pub file: Text,
+    /// The C4 identifier of that file.
+    pub identifier: String,
+    /// Files with digests in it.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries that no history has, such as symbolic links.
+    pub others: u64,
+    /// Generations that a copied chain had left out, and that are in the chain again.
+    #[serde(default)]
+    pub rejoined: u64,
+    /// Number of files that differ from the history.
+    pub differing: u64,
+    /// Some of those files.
+    #[serde(default)]
+    pub differences: Vec<FailedPlace>,
+}
+
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -83,6 +83,7 @@ fn every_question_is_known() {
         Question::Overlaps {
             paths: vec![path(), path()],
         },
+        Question::Seal(SealPlace::default()),
         Question::Claim(ClaimPlace {
             copies: false,
             claim: ClaimId([1; 16]),

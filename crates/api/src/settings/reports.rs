@@ -17,11 +17,10 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_MANIFEST",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        applies_to: AppliesTo::Command(
-            "names a file on the submitter's machine, which the node cannot reach; add manifest (godwit job submit --manifest), and fetch the manifest with: godwit job manifest ID",
-        ),
+        // Only the word `ascmhl`.
+        applies_to: AppliesTo::Jobs,
         help: "Write a manifest of the data set, with a digest of each file",
-        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. If files exist already, this side reads them to compute their digest. The file appears when the transfer has ended, even if some entries failed: its last lines give their number. The manifest states that the listed copy was checked. So `--manifest` is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports of this run in a local source (the manifest, `--failed` and `--log-file`) are not copied and not listed; a note says so. With `--delete`, an older copy of a report stays at the destination. The word `ascmhl` in place of a file seals each copied directory with an ASC MHL history; for a file of that name write `./ascmhl`.",
+        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. If files exist already, this side reads them to compute their digest. The file appears when the transfer has ended, even if some entries failed: its last lines give their number. The manifest states that the listed copy was checked. So `--manifest` is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports of this run in a local source (the manifest, `--failed` and `--log-file`) are not copied and not listed; a note says so. With `--delete`, an older copy of a report stays at the destination. The word `ascmhl` in place of a file seals each copied directory with an ASC MHL history; for a file of that name write `./ascmhl`. A job takes only this word: the site of its destination reads the complete copy once more.",
     },
     Setting {
         name: "ascmhl-digest",
@@ -31,9 +30,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_ASCMHL_DIGEST",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        applies_to: AppliesTo::Command(
-            "is for ASC MHL histories, which jobs do not write yet; seal the copy on its machine with: godwit manifest DIR ascmhl",
-        ),
+        applies_to: AppliesTo::Jobs,
         help: "Kinds of digest in an ASC MHL history, with commas between them",
         detail: "The kinds are `c4`, `md5`, `sha1`, `xxh128`, `xxh3` and `xxh64`. If a history exists, each file is also checked by the first kind that the history has of it.",
     },

@@ -2,7 +2,7 @@
 //! not know the asker; the rights come from the caller.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use godwit_api::ask::{
@@ -17,8 +17,8 @@ use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
 
 use super::claim::Holder;
-use super::{change, clean, list, overlaps};
-use crate::claims::{By, ClaimTable, check as check_place};
+use super::{change, clean, list, overlaps, seal};
+use crate::claims::{By, ClaimTable, Spots, check as check_place};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// Faults at a path that reveal the entry there, or one above it.
@@ -37,6 +37,8 @@ pub struct Here {
     /// Names for the next pages of listings.
     ahead: list::Ahead,
     claims: Arc<ClaimTable>,
+    /// Held while a directory is sealed. Acquired before all other locks.
+    sealing: Mutex<()>,
 }
 
 /// A place that a question names.
@@ -59,6 +61,7 @@ impl Here {
             syncs,
             ahead: list::Ahead::default(),
             claims: Arc::default(),
+            sealing: Mutex::default(),
         }
     }
 
@@ -165,6 +168,17 @@ impl Here {
                     false => cleaned.without_names(),
                 }))
             }
+            Question::Seal(wish) => {
+                let found = self.find(&wish.path, Right::Write, may)?;
+                seal::check(&found, wish)?;
+                if wish.check {
+                    return Ok(Answer::Done {});
+                }
+                self.refuse_claimed(&found)?;
+                let sees_names = found.lists(may);
+                let sealed = seal::seal(&found, wish, &self.sealing, sees_names, go_on)?;
+                Ok(Answer::Sealed(sealed))
+            }
             Question::Overlaps { paths } => {
                 overlaps::overlaps(self, paths, may).map(Answer::Overlaps)
             }
@@ -172,6 +186,15 @@ impl Here {
                 code::INVALID,
                 "this question is not about places",
             )),
+        }
+    }
+
+    /// Refuses a place to which only members of a job may write now.
+    fn refuse_claimed(&self, found: &Found) -> Result<(), Refusal> {
+        let places = Spots::look(&[found.absolute()]);
+        match self.claims.keeps_out(&places, Instant::now()) {
+            Some(why) => Err(Refusal::later(code::BUSY, why)),
+            None => Ok(()),
         }
     }
 

@@ -80,18 +80,25 @@ impl Checks<'_> {
         }
     }
 
-    /// Checks the taker after the transfer here, if that has brought everything.
+    /// Checks the taker after the transfer here, if that has brought everything, and has the copies of any job sealed that asks for it.
     pub(super) fn after(&self, summary: &Summary) -> Result<(), Failure> {
         match summary {
-            Summary::Transfer(summary) if summary.status == Status::Complete => self.arrived(),
-            _ => Ok(()),
+            Summary::Transfer(summary) if summary.status == Status::Complete => {
+                self.arrived().and_then(|()| self.seal())
+            }
+            _ => {
+                self.leave_unsealed();
+                Ok(())
+            }
         }
     }
 
     /// The same after the transfer at another site, by the end that it reports.
     pub(super) fn after_site(&self, op: Option<&JobOp>) -> Result<(), Failure> {
         match op {
-            Some(JobOp::Finish(finish)) if finish.outcome == Outcome::Complete => self.arrived(),
+            Some(JobOp::Finish(finish)) if finish.outcome == Outcome::Complete => {
+                self.arrived().and_then(|()| self.seal())
+            }
             _ => Ok(()),
         }
     }

@@ -45,9 +45,9 @@ use crate::attempt::live::Live;
 use crate::basis::ends::{is_third_party, may_run_elsewhere};
 use crate::basis::error::JobsError;
 use crate::basis::owners::OWNER;
-use crate::basis::spec;
 use crate::basis::this_node::ThisNode;
 use crate::basis::words::denied;
+use crate::basis::{sealing, spec};
 use crate::rights::{Rights, access};
 pub(crate) use apart::check_apart;
 use direction::Direction;
@@ -164,6 +164,8 @@ impl<'a> SiteAttempt<'a> {
             .ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
         let mut new = spec::parse(&stored)?;
         spec::check_settings(&new)?;
+        // This node has the copies sealed once they are complete.
+        new.settings = sealing::without(&new.settings);
         new.limit = (limit > 0).then_some(limit);
         new.priority = job.priority;
         new.label.clone_from(&job.label);

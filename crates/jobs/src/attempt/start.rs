@@ -120,7 +120,9 @@ fn run(
         control,
         events,
     };
-    let ready = site::check_apart(&own.site, job, control).and_then(|()| checks.before());
+    let ready = site::check_apart(&own.site, job, control)
+        .and_then(|()| checks.before())
+        .and_then(|()| checks.may_seal());
     if let Err(failure) = ready {
         return Some(Err(failure));
     }

@@ -193,12 +193,13 @@ pub(crate) fn plain(place: &Place) -> Place {
 
 /// Settings after which a copy need not be the source, no manifest has its digests, or the source could not replace what a relay brought. A
 /// job with one of them relays nothing.
-pub(crate) const EXCLUDED: [&str; 8] = [
+pub(crate) const EXCLUDED: [&str; 9] = [
     "delete-before",
     "dry-run",
     "existing",
     "force",
     "ignore-existing",
+    "manifest",
     "no-replace",
     "size-only",
     "update",

@@ -10,6 +10,7 @@ use godwit_api::rest::{NewJob, Place};
 use godwit_state::{SOURCES_MAX, SPEC_BYTES_MAX, Site};
 
 use crate::basis::error::JobsError;
+use crate::basis::sealing;
 use crate::basis::stored::Stored;
 
 /// Reads the stored description.
@@ -28,7 +29,10 @@ pub(crate) struct Prepared {
 /// Whether a node takes these settings. Asked again before each attempt: an older version kept jobs with any.
 pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
     let checked = new.kind.check_settings(new.settings.keys());
-    checked.map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))
+    let checked = checked.map_err(|error| error.to_string());
+    checked
+        .and_then(|()| sealing::check_form(new))
+        .map_err(|what| JobsError::invalid(FailureCode::Invalid, format!("settings: {what}")))
 }
 
 /// Checks whether a job may have this number of sources; the error proposes another solution.
@@ -135,7 +139,7 @@ pub(crate) fn prepare(
         kind: new.kind,
         sources: sources?,
         destination: endpoint(&destination)?,
-        settings: new.settings.clone(),
+        settings: sealing::without(&new.settings),
         selection: selection(new),
         member: None,
         items: Vec::new(),

@@ -12,6 +12,7 @@ use godwit_state::{
 
 use crate::basis::error::{JobsError, refuse};
 use crate::basis::owners::{actor, key, owner};
+use crate::basis::sealing;
 use crate::basis::stored::{Guest, Stored};
 use crate::basis::this_node::ThisNode;
 use crate::queue::records::{self, Records};
@@ -188,6 +189,12 @@ pub(super) fn submit_for(
             "the job does not belong to another node",
         ));
     };
+    if sealing::kinds(&stored.new).is_some() {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            "settings: --manifest ascmhl: the node of the job has its copies sealed, not the site that runs it",
+        ));
+    }
     let other = guest.other.as_ref().map(|peer| peer.name.clone());
     let checked =
         submit::check_known(

@@ -20,11 +20,11 @@ use crate::asking::{Asking, manifest, overlaps};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
-use crate::basis::spec;
 pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
+use crate::basis::{sealing, spec};
 use crate::queue::family::{Family, May};
 use crate::queue::{family, gather, relay};
 use crate::rights::{Rights, access};
@@ -328,6 +328,9 @@ pub(crate) fn check_known(
         let is_listed = !new.list.is_empty();
         godwit_run::check(&settings, is_listed, &ends, &spec::here(&destination))
             .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
+        sealing::check(new).map_err(|what| {
+            JobsError::invalid(FailureCode::Invalid, format!("settings: {what}"))
+        })?;
     }
     Ok((sources, destination))
 }

@@ -63,7 +63,7 @@ pub(super) fn describe(
     let (gathered, mut destinations) = (texts(matches, "from")?, texts(matches, "to")?);
     if matches.get_flag("manifest") && sources.first().is_some_and(|first| first == "ascmhl") {
         return Err(Failure::usage(
-            "--manifest ascmhl: a job writes no ASC MHL history yet; submit the job without it, then seal the copy on its machine with: godwit manifest DIR ascmhl",
+            "--manifest ascmhl: for a job write --setting manifest=ascmhl in its place; --manifest alone lets the node keep a manifest",
         ));
     }
     for place in sources.iter().chain(&gathered).chain(&destinations) {

@@ -98,6 +98,10 @@ const TABLE: &[Row] = &[
         [WHO, NO, OK, WHO, OK, OK, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
     ),
     (
+        "seal",
+        [WHO, NO, OK, WHO, OK, OK, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
+    (
         "claim",
         [WHO, NO, OK, WHO, OK, OK, OK, WHO, WHO, WHO, OK, NO],
     ),

@@ -99,6 +99,9 @@ fn check_form(new: &NewJob) -> Result<(), JobsError> {
         _ if new.not_before.is_some() || new.deadline.is_some() => {
             "not_before, deadline: a hop runs again and again; leave the times out"
         }
+        _ if new.settings.contains_key("manifest") => {
+            "settings: manifest: each run of a hop would read all files at the destination once more; seal them by a schedule"
+        }
         _ if access::is_dry(new) => "settings: dry-run: a hop that moves nothing feeds no other",
         _ => return Ok(()),
     };

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{
     Announce, Answer, AskSites as _, Carried, ClaimPlace, CleanPlace, ClusterQuestion, GrantJob,
     JoinCluster, KnownNode, ListPlace, MakeDirectory, ManifestAfter, Mark, PastAfter, Peer,
-    Question, Refusal, ReleaseClaim, RemovePlace, RenamePlace, RenewClaim, RunJob, SteerJob,
-    SteerVerb,
+    Question, Refusal, ReleaseClaim, RemovePlace, RenamePlace, RenewClaim, RunJob, SealPlace,
+    SteerJob, SteerVerb,
 };
 use godwit_api::grant::{Grant, Mandate, Subject};
 use godwit_api::job::{ClaimId, Text};
@@ -249,6 +249,11 @@ impl Walk {
             "overlaps" => Question::Overlaps {
                 paths: vec![path("old"), path("new")],
             },
+            "seal" => Question::Seal(SealPlace {
+                path: path("old"),
+                kinds: "xxh64".to_owned(),
+                check: false,
+            }),
             "claim" => self.claim(&path("old")).0,
             "renew" => Question::Renew(RenewClaim {
                 claim: self.claimed(&path("old")),

@@ -1,0 +1,151 @@
+//! Seals a directory of an export with an ASC MHL history, for an asker that may write there. One directory at a time.
+//! Knows nothing of the format, and shows no path outside of the export.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use godwit_api::ask::{FailedPlace, GoOn, NAMED_MAX, Refusal, SealPlace, Sealed, code};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::Text;
+use godwit_run::seal::{SealedCopy, check_kinds, copy};
+use godwit_store::Kind;
+
+use super::here::{Found, given_up};
+use crate::claims::check as check_place;
+
+/// Bytes of a list of kinds: more than all of them have.
+const KINDS_BYTES_MAX: usize = 64;
+
+/// Longest path of a file in an answer; all paths of an answer fit into a document.
+const NAMED_BYTES_MAX: usize = 512;
+
+/// Interval of the looks at the work and at the asker.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Refuses a question that makes no sense. Uses no file.
+pub(super) fn check(found: &Found, wish: &SealPlace) -> Result<(), Refusal> {
+    found.below_export("sealed")?;
+    check_place(found.path.as_bytes())
+        .map_err(|error| Refusal::new(code::INVALID, error.to_string()))?;
+    if wish.kinds.len() > KINDS_BYTES_MAX {
+        let message = format!("kinds: at most {KINDS_BYTES_MAX} bytes");
+        return Err(Refusal::new(code::INVALID, message));
+    }
+    check_kinds(OsStr::new(&wish.kinds))
+        .map_err(|failure| Refusal::new(code::INVALID, failure.message))
+}
+
+/// Adds a generation. `turn` is held meanwhile. The answer has names of files only if the asker may see them.
+pub(super) fn seal(
+    found: &Found,
+    wish: &SealPlace,
+    turn: &Mutex<()>,
+    sees_names: bool,
+    go_on: &mut GoOn<'_>,
+) -> Result<Sealed, Refusal> {
+    if found.meta()?.kind != Kind::Directory {
+        return Err(Refusal::new(
+            code::NOT_A_DIRECTORY,
+            format!(
+                "{}: only a directory has an ASC MHL history; seal a directory above it",
+                found.shown()
+            ),
+        ));
+    }
+    let _turn = take(turn, go_on)?;
+    let path = PathBuf::from(OsString::from_vec(found.absolute()));
+    match work(&path, OsStr::new(&wish.kinds), go_on)? {
+        Ok(sealed) => Ok(answer(&path, sealed, sees_names)),
+        Err(failure) => Err(refusal(found, &failure, sees_names)),
+    }
+}
+
+/// Waits until no other directory is being sealed.
+fn take<'a>(turn: &'a Mutex<()>, go_on: &mut GoOn<'_>) -> Result<MutexGuard<'a, ()>, Refusal> {
+    loop {
+        match turn.try_lock() {
+            Ok(turn) => return Ok(turn),
+            Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if !go_on(0) {
+            return Err(given_up());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Seals on a second thread, while this one shows the asker that the work continues.
+fn work(
+    path: &Path,
+    kinds: &OsStr,
+    go_on: &mut GoOn<'_>,
+) -> Result<Result<SealedCopy, Failure>, Refusal> {
+    let stop = AtomicBool::new(false);
+    let read = AtomicU64::new(0);
+    let count = |bytes| {
+        read.fetch_add(bytes, Ordering::Relaxed);
+    };
+    let done = std::thread::scope(|scope| {
+        let sealing = scope.spawn(|| copy(path, kinds, (&stop, &count)));
+        while !sealing.is_finished() {
+            if !go_on(read.load(Ordering::Relaxed)) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        sealing.join()
+    });
+    // A panic has been printed.
+    done.map_err(|_panic| {
+        let message = "a thread of the sealing panicked; see the log of that node";
+        Refusal::new(code::IO, message)
+    })
+}
+
+fn answer(path: &Path, sealed: SealedCopy, sees_names: bool) -> Sealed {
+    let file = sealed.file.strip_prefix(path).unwrap_or(&sealed.file);
+    let named = sealed.differences.iter().filter(|_| sees_names);
+    let named = named.filter(|(path, _)| path.len() <= NAMED_BYTES_MAX);
+    let differences = named.take(NAMED_MAX).map(|(path, words)| FailedPlace {
+        path: Text(path.clone().into_bytes()),
+        message: (*words).to_owned(),
+    });
+    Sealed {
+        differences: differences.collect(),
+        differing: sealed.differences.len() as u64,
+        file: Text(file.as_os_str().as_bytes().to_vec()),
+        identifier: sealed.identifier,
+        files: sealed.files,
+        bytes: sealed.bytes,
+        others: sealed.others,
+        rejoined: sealed.rejoined,
+    }
+}
+
+/// The refusal for a sealing that failed: paths of this machine become paths of the export.
+fn refusal(found: &Found, failure: &Failure, sees_names: bool) -> Refusal {
+    if failure.code == FailureCode::Cancelled {
+        return given_up();
+    }
+    if !sees_names {
+        return Refusal::new(
+            code::IO,
+            format!(
+                "{}: its ASC MHL history is damaged or cannot be written; the right to list is needed to see why",
+                found.shown()
+            ),
+        );
+    }
+    let real = String::from_utf8_lossy(&found.real);
+    let export = format!("/{}", found.export);
+    let message = match real.trim_end_matches('/') {
+        "" => failure.message.clone(),
+        real => failure.message.replace(real, &export),
+    };
+    Refusal::new(code::IO, message)
+}
