@@ -2,12 +2,13 @@
 //! Contacts no other node; the tests of the binary do.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use godwit_api::ask::{
     Answer, ClaimPlace, CleanPlace, ListPlace, MakeDirectory, Mark, Question, Refusal, RemovePlace,
-    RenamePlace, code,
+    RenamePlace, SealPlace, code,
 };
 use godwit_api::grant::Right;
 use godwit_api::job::{ClaimId, Text};
@@ -35,6 +36,68 @@ fn ask(here: &Here, question: &Question) -> Result<Answer, Refusal> {
 
 fn count(directory: &Path) -> usize {
     fs::read_dir(directory).expect("there").count()
+}
+
+#[test]
+fn a_directory_is_sealed_but_no_export_and_nothing_behind_a_link() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let root = fs::canonicalize(directory.path()).expect("there");
+    let copy = root.join("data/copy");
+    fs::create_dir_all(copy.join("deep")).expect("made");
+    fs::write(copy.join("file"), "one").expect("written");
+    symlink("copy", root.join("data/link")).expect("made");
+    let wish = |path: &str, check| {
+        Question::Seal(SealPlace {
+            path: Text::from(path),
+            kinds: "xxh64,c4".to_owned(),
+            check,
+        })
+    };
+    let checked = ask(&here, &wish("data/new", true));
+    assert_eq!(checked, Ok(Answer::Done {}));
+    match ask(&here, &wish("data/copy", false)) {
+        Ok(Answer::Sealed(sealed)) => {
+            assert_eq!((sealed.files, sealed.differing), (1, 0));
+            let file = String::from_utf8(sealed.file.0).expect("text");
+            assert!(copy.join(file).exists());
+        }
+        other => panic!("{other:?}"),
+    }
+    for path in [
+        "data",
+        "data/link",
+        "data/link/deep",
+        "data/copy/file",
+        "data/none",
+    ] {
+        let refusal = ask(&here, &wish(path, false)).expect_err(path);
+        assert!(!refusal.message.contains(root.to_str().expect("text")));
+    }
+    assert_eq!(count(&copy.join("ascmhl")), 2);
+    assert!(!root.join("data/ascmhl").exists());
+    assert!(!copy.join("deep/ascmhl").exists());
+    // A writer that may not list learns how many files differ, and not which.
+    fs::write(copy.join("file"), "eno").expect("written");
+    let writes = |_: &str, _: &RelPath, right: Right| match right {
+        Right::Write => Ok(()),
+        _ => Err(Refusal::new(code::NOT_GRANTED, "no")),
+    };
+    let question = wish("data/copy", false);
+    match here.answer(&question, &writes, &mut |_| true) {
+        Ok(Answer::Sealed(sealed)) => {
+            assert_eq!((sealed.differing, sealed.differences.len()), (1, 0));
+        }
+        other => panic!("{other:?}"),
+    }
+    let reads = |_: &str, _: &RelPath, right: Right| match right {
+        Right::Read | Right::List => Ok(()),
+        _ => Err(Refusal::new(code::NOT_GRANTED, "no")),
+    };
+    let refused = here.answer(&question, &reads, &mut |_| true);
+    assert_eq!(refused.expect_err("refused").code, code::NOT_GRANTED);
+    let given_up = here.answer(&question, &everything, &mut |_| false);
+    assert_eq!(given_up.expect_err("given up").code, code::GIVEN_UP);
 }
 
 /// Each directory above a path is a path, too: all of them together have more bytes than any memory.

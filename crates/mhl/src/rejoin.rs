@@ -136,3 +136,51 @@ fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
     found.sort();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::{Format, Process, Tool};
+
+    #[test]
+    fn generations_that_a_copied_chain_left_out_are_added_if_they_follow_it() {
+        let directory = tempfile::tempdir().expect("made");
+        let root = directory.path();
+        fs::write(root.join("file"), "one").expect("written");
+        let stop = AtomicBool::new(false);
+        let watch = Watch {
+            stop: &stop,
+            read: &|_| {},
+        };
+        let tool = Tool {
+            name: "godwit".to_owned(),
+            version: "1".to_owned(),
+            host: "here".to_owned(),
+        };
+        let seal = || {
+            let by = (Process::Transfer, &tool);
+            crate::seal(root, &[Format::Xxh64], by, 1, &watch)
+        };
+        for _ in 0..3 {
+            seal().expect("sealed");
+        }
+        let folder = root.join(FOLDER);
+        let all = chain::load(&folder).expect("read");
+        chain::store(&folder, &all[..1]).expect("stored");
+        seal().expect_err("two generations are not in the chain");
+        assert_eq!(rejoin(root, &watch).expect("rejoined"), 2);
+        assert_eq!(chain::load(&folder).expect("read"), all);
+        seal().expect("sealed");
+        // A generation beside one of its number, and one that is damaged, stay outside.
+        let other = folder.join("0004_other.mhl");
+        fs::copy(folder.join(&all[0].file), &other).expect("copied");
+        assert_eq!(rejoin(root, &watch).expect("nothing"), 0);
+        fs::rename(&other, folder.join("0005_other.mhl")).expect("renamed");
+        fs::write(folder.join("0005_other.mhl"), "<hashlist").expect("written");
+        assert_eq!(rejoin(root, &watch).expect("nothing"), 0);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(matches!(rejoin(root, &watch), Err(Error::Stopped)));
+    }
+}

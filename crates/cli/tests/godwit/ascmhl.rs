@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use godwit_api::failure::FailureCode;
 use serde_json::Value;
 
+use super::family::{ends, submit, with_sites};
 use super::process::Outcome;
 use super::rig::Rig;
 
@@ -275,5 +276,63 @@ fn a_damaged_history_is_refused() {
         let outcome = rig.client(line);
         assert_eq!(outcome.code, Some(1), "{}", outcome.said());
         outcome.says("was changed after it was written");
+    }
+}
+
+#[test]
+fn the_copies_of_a_job_are_sealed_at_each_destination() {
+    let (here, [site]) = with_sites(["siteB"], &["--write"]);
+    here.make_dirs("export/card/reel");
+    here.make_dirs("export/copies");
+    here.write("export/card/clip & 1.mov", "one");
+    here.write("export/card/reel/a", "two");
+    // The chain of the source replaces that of the copy in each round.
+    assert_eq!(seal(&here, &[], "export/card").code, Some(0));
+    let to = ["--to", "siteB:/data", "--to", "here:/data/copies/"];
+    let kinds = [
+        "--setting",
+        "manifest=ascmhl",
+        "--setting",
+        "ascmhl-digest=md5,c4",
+    ];
+    let line = [&["here:/data/card"], &to[..], &kinds].concat();
+    let copies = [(&site, "export/card"), (&here, "export/copies/card")];
+    for round in [2, 3] {
+        let ended = ends(&here, &submit(&here, &line));
+        assert_eq!(ended["state"], "complete", "{ended}");
+        for (rig, copy) in copies {
+            let all = generations(&rig.path(copy));
+            assert_eq!(all.len(), round, "{copy}");
+            let text = fs::read_to_string(&all[round - 1]).expect("read");
+            assert!(text.contains("<process>transfer</process>"), "{text}");
+            assert!(text.contains("<md5 action=") && text.contains("<c4 action="));
+            let history = format!("{copy}/ascmhl");
+            let line = ["verify", "--json", "--extra", &history, copy];
+            rig.client(&line).expect(0, "same");
+        }
+    }
+    // The copy has a file that differs from the history of the source.
+    here.write("export/card/reel/a", "owt");
+    let id = submit(&here, &line);
+    let ended = ends(&here, &id);
+    assert_eq!(ended["state"], "failed", "{ended}");
+    for (rig, copy) in copies {
+        assert_eq!(rig.read(&format!("{copy}/reel/a")), b"owt");
+    }
+    for (more, words) in [
+        (&["--setting", "manifest=/tmp/x"][..], "names a file"),
+        (
+            &["--setting", "manifest=ascmhl", "--relay", "auto"],
+            "manifest",
+        ),
+        (
+            &["--setting", "manifest=ascmhl", "--setting", "size-only"],
+            "--size-only",
+        ),
+    ] {
+        let line = [&["job", "submit", "here:/data/card"], &to[..], more].concat();
+        let refused = here.admin(&line);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        refused.says(words);
     }
 }
