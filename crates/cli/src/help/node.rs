@@ -102,6 +102,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "over a thin uplink: siteB gets the data from here, and siteC from siteB",
             ),
             example(
+                "godwit job submit here:/data/card1 --to siteB:/in/ --to siteC:/in/ --setting manifest=ascmhl",
+                "seal each copy with an ASC MHL history, as in film",
+            ),
+            example(
                 "godwit job submit --from siteB:/raw --from siteC:/raw --to here:/archive",
                 "gather: archive/siteB and archive/siteC",
             ),
