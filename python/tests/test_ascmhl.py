@@ -71,6 +71,19 @@ def digests_in(text, name):
     return sorted((one.findtext("{*}path"), [leaf.text for leaf in one.iter() if not len(leaf)][-2:]) for one in found)
 
 
+def test_a_copy_that_a_job_sealed_is_good_for_the_other_program(client, sites):
+    sites.a.write("card/clip", 3)
+    sites.a.write("card/reel/a", 1 << 20)
+    settings = {"manifest": "ascmhl", "ascmhl-digest": "sha1"}
+    job = client.submit("here:/data/card", "siteB:/data/", settings=settings).wait(60)
+    assert job.state == "complete", job.view
+    copy = sites.b.data / "card"
+    assert len(generations(copy)) == 1
+    ascmhl(COMPLETE, "diff", copy)
+    said = ascmhl(COMPLETE, "create", "-v", "-h", "sha1", copy)
+    assert said.count("OK") == 2, said
+
+
 def test_both_programs_continue_one_history(card):
     ascmhl(COMPLETE, "create", "-h", "md5", "-i", "/down", "-i", "/reel/link*", card)
     copy = card.with_name("copy")

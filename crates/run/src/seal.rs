@@ -263,7 +263,7 @@ pub fn copy(
 /// Cores that the digests of one copy in an export take: a node has other work.
 const CORES_MAX: usize = 4;
 
-/// A difference without a digest, which tells of contents.
+/// A difference without a digest, which would reveal contents.
 const fn in_words(difference: &Difference) -> &'static str {
     match difference {
         Difference::Missing => "not found",

@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::family::{ends, submit, with_sites};
 use super::process::Outcome;
 use super::rig::Rig;
+use super::sites::fill;
+use super::sites::third::Three;
 
 /// A rig with a data set `card`.
 fn rig_with_card() -> Rig {
@@ -335,4 +337,29 @@ fn the_copies_of_a_job_are_sealed_at_each_destination() {
         assert_ne!(refused.code, Some(0), "{refused:?}");
         refused.says(words);
     }
+}
+
+#[test]
+fn a_copy_between_two_other_sites_is_sealed_at_its_destination() {
+    let three = Three::new();
+    fill(&three.source, 2, 1_000);
+    let sealed = ["--setting", "manifest=ascmhl"];
+    let line = [
+        &["job", "submit", "siteS:/data/run42", "siteD:/data/copy"],
+        &sealed[..],
+    ]
+    .concat();
+    let refused = three.asked.admin(&line);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    refused.says("end the destination with a slash");
+    let line = [&["siteS:/data/run42", "siteD:/data/"], &sealed[..]].concat();
+    let ended = ends(&three.asked, &submit(&three.asked, &line));
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_eq!(
+        generations(&three.destination.path("export/run42")).len(),
+        1
+    );
+    assert!(generations(&three.source.path("export/run42")).is_empty());
+    let line = ["verify", "--json", "export/run42/ascmhl", "export/run42"];
+    three.destination.client(&line).expect(0, "same");
 }

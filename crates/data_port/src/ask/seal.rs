@@ -57,6 +57,9 @@ pub(super) fn seal(
         ));
     }
     let _turn = take(turn, go_on)?;
+    if !go_on(0) {
+        return Err(given_up());
+    }
     let path = PathBuf::from(OsString::from_vec(found.absolute()));
     match work(&path, OsStr::new(&wish.kinds), go_on)? {
         Ok(sealed) => Ok(answer(&path, sealed, sees_names)),

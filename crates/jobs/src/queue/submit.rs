@@ -11,9 +11,9 @@ use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, NewJob, Place};
 use godwit_run::local::ExportedFiles;
 use godwit_state::{
-    Actor, Command, CommandError, JobFilter, JobState, Kept, NewFamily, NewJob as Submitted, Node,
-    Op, ProposeError, RELAY_KEY, RetryPolicy, Role, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp,
-    sortable_id,
+    Actor, Agreed, Command, CommandError, JobFilter, JobState, Kept, LEVEL_SEALED, NewFamily,
+    NewJob as Submitted, Node, Op, ProposeError, RELAY_KEY, RetryPolicy, Role, SPEC_BYTES_MAX,
+    Site, StoredPlace, Timestamp, sortable_id,
 };
 
 use crate::asking::{Asking, manifest, overlaps};
@@ -264,6 +264,17 @@ pub(crate) fn build(
 /// Whether the job could be run: places, sites, exports and settings make sense.
 pub(crate) fn check(this: &ThisNode, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     let reader = this.reader();
+    if sealing::kinds(new).is_some() {
+        let level = Agreed(&reader).level()?;
+        if level < LEVEL_SEALED {
+            return Err(JobsError::invalid(
+                FailureCode::Invalid,
+                format!(
+                    "settings: --manifest ascmhl: the cluster is at level {level} and takes such jobs from level {LEVEL_SEALED} on; update all nodes"
+                ),
+            ));
+        }
+    }
     check_known(this, new, &|site| {
         Ok(reader.object::<Site>(site)?.is_some())
     })
