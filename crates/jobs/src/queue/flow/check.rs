@@ -231,6 +231,7 @@ mod tests {
             json!({"not_before": "2100-01-01T00:00:00Z"}),
             json!({"deadline": "2100-01-01T00:00:00Z"}),
             json!({"settings": {"dry-run": ["true"]}}),
+            json!({"settings": {"manifest": ["ascmhl"]}}),
         ] {
             assert!(with(more.clone()).is_err(), "{more}");
         }
