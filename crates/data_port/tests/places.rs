@@ -289,7 +289,7 @@ fn a_deep_tree_goes_and_what_links_lead_to_stays() {
     }
     let kept = directory.path().join("other/kept");
     fs::write(&kept, b"x").expect("written");
-    std::os::unix::fs::symlink(
+    symlink(
         directory.path().join("other"),
         directory.path().join("data/deep/link"),
     )
@@ -435,7 +435,7 @@ fn a_comparison_of_places_is_bounded_and_follows_no_link_out_of_an_export() {
     let here = here(directory.path());
     fs::create_dir_all(directory.path().join("secret/x")).expect("made");
     for name in ["data/link", "other/link"] {
-        std::os::unix::fs::symlink("../secret", directory.path().join(name)).expect("made");
+        symlink("../secret", directory.path().join(name)).expect("made");
     }
     let found = overlaps(&here, &["data/link/x", "other/link/x"]);
     assert_eq!(found, Ok(Vec::new()));

@@ -264,8 +264,8 @@ fn with_room(queue: &Queue, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, 
             continue;
         };
         let exports = Arc::clone(&queue.exported);
-        let at = path.clone();
-        let look = move || exports.free_bytes(&at);
+        let place = path.clone();
+        let look = move || exports.free_bytes(&place);
         let free = queue.rooms.free(&path, look);
         let is_due = job.next_attempt.is_none_or(|next| next <= at);
         if !is_due && free.is_some_and(|free| shortage.is_over(free)) {
