@@ -169,7 +169,7 @@ fn a_schedule_gathers_its_sources_below_their_names() {
             "could not follow its rule",
         ),
     ] {
-        refused(&rig, &[&head, &to[..], &more].concat(), words);
+        refused(&rig, &[&head, &to[..], &more[..]].concat(), words);
     }
     told(&rig, &[&head, &to[..], &from].concat());
     let list = told(&rig, &["schedule", "list"]);

@@ -81,7 +81,7 @@ pub(crate) fn copies(new: &NewJob, into: Option<bool>) -> Result<Option<Vec<Plac
     if let [source] = sources.as_slice() {
         // An export is always there.
         let is_into = destination.directory || destination.path.is_empty();
-        match (is_into.then_some(true)).or(into) {
+        match is_into.then_some(true).or(into) {
             _ if source.contents => return itself(),
             Some(true) => {}
             Some(false) => return itself(),
