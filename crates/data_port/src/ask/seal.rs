@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{FailedPlace, GoOn, NAMED_MAX, Refusal, SealPlace, Sealed, code};
 use godwit_api::failure::{Failure, FailureCode};
@@ -22,6 +22,9 @@ const KINDS_BYTES_MAX: usize = 64;
 
 /// Longest path of a file in an answer; all paths of an answer fit into a document.
 const NAMED_BYTES_MAX: usize = 512;
+
+/// How long a question waits for its turn.
+const TURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Interval of the looks at the work and at the asker.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -67,8 +70,9 @@ pub(super) fn seal(
     }
 }
 
-/// Waits until no other directory is being sealed.
+/// Waits a moment until no other directory is being sealed. A longer wait would take the place of other questions.
 fn take<'a>(turn: &'a Mutex<()>, go_on: &mut GoOn<'_>) -> Result<MutexGuard<'a, ()>, Refusal> {
+    let until = Instant::now() + TURN_WITHIN;
     loop {
         match turn.try_lock() {
             Ok(turn) => return Ok(turn),
@@ -77,6 +81,10 @@ fn take<'a>(turn: &'a Mutex<()>, go_on: &mut GoOn<'_>) -> Result<MutexGuard<'a, 
         }
         if !go_on(0) {
             return Err(given_up());
+        }
+        if Instant::now() >= until {
+            let message = "another directory is being sealed here; ask again later";
+            return Err(Refusal::later(code::BUSY, message));
         }
         std::thread::sleep(LOOK_EVERY);
     }

@@ -21,8 +21,8 @@ use crate::basis::words::clip;
 use crate::basis::{sealing, spec};
 use crate::rights::access;
 
-/// How long a site may be busy with other work before the attempt ends.
-const BUSY_FOR: Duration = Duration::from_mins(10);
+/// How long a site may be busy with other work, such as the copies of other jobs, before the attempt ends.
+const BUSY_FOR: Duration = Duration::from_hours(6);
 
 /// How long to wait before a busy site is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
