@@ -168,9 +168,20 @@ impl World {
     }
 }
 
-/// Bytes without a pattern.
+/// Bytes of which no 4 KiB are found twice.
 pub(crate) fn content(bytes: usize) -> Vec<u8> {
     let mut seeded = Seeded(7);
-    let words = std::iter::repeat_with(|| seeded.draw().to_le_bytes());
-    words.take(bytes / 8).flatten().collect()
+    let mut block = vec![0; 1 << 20];
+    for word in block.chunks_mut(8) {
+        word.copy_from_slice(&seeded.draw().to_le_bytes());
+    }
+    let mut content = Vec::with_capacity(bytes + block.len());
+    while content.len() < bytes {
+        for page in block.chunks_mut(4096) {
+            page[..8].copy_from_slice(&seeded.draw().to_le_bytes());
+        }
+        content.extend_from_slice(&block);
+    }
+    content.truncate(bytes);
+    content
 }
