@@ -87,10 +87,10 @@ impl World {
     }
 }
 
-/// One file in parts, many small ones, and an entry of each kind.
+/// One file in two parts, many small ones, and an entry of each kind.
 fn fill(set: &Path) {
     make_tree(set, 16, &mut Seeded(33));
-    write_file(&set.join("parts"), (520 << 20) + 7, &mut Seeded(34));
+    write_file(&set.join("parts"), (300 << 20) + 7, &mut Seeded(34));
     for n in 0..2_000_u32 {
         let directory = set.join(format!("many/d{}", n % 20));
         fs::create_dir_all(&directory).expect("made");
@@ -175,7 +175,7 @@ fn a_closer_whose_mount_hangs_takes_back_no_attributes_and_no_names() {
         return;
     };
     let set = world.set();
-    let names: Vec<String> = (0..4_000).map(|n| format!("d{}/f{n}", n % 10)).collect();
+    let names: Vec<String> = (0..2_400).map(|n| format!("d{}/f{n}", n % 10)).collect();
     let mode = |path: &Path, mode| {
         let mode = fs::Permissions::from_mode(mode);
         fs::set_permissions(path, mode).expect("set");
@@ -187,7 +187,7 @@ fn a_closer_whose_mount_hangs_takes_back_no_attributes_and_no_names() {
         mode(&path, 0o640);
     }
     world.complete(&world.submit(&[]));
-    let (gone, kept) = names.split_at(1_000);
+    let (gone, kept) = names.split_at(600);
     for name in gone {
         fs::remove_file(set.join(name)).expect("removed");
     }
