@@ -25,7 +25,8 @@ from godwit.evaluate.main import main
 from godwit.evaluate.results import Results
 from godwit.evaluate.sampler import Sampler
 
-# Largest cost of sampling at a node, as a share of a core. A debug build is not optimised; a release has the program that is shipped.
+# Largest cost of sampling at a node, as a share of a core. A debug build is not optimised, and `.ci/release` has the program that is
+# shipped.
 COST_MAX = 0.02 if "debug" in BINARY.parts else 0.005
 
 
