@@ -11,7 +11,7 @@ report=$target/nextest/default/junit.xml
 rm -f "$report"
 
 code=0
-"$nextest" nextest run --workspace --locked --test-threads $((3 * $(nproc))) "$@" || code=$?
+"$nextest" nextest run --workspace --locked --test-threads $(((5 * $(nproc) + 1) / 2)) "$@" || code=$?
 if [ ! -e "$report" ]; then
     echo "test.sh: no report at $report: nothing is counted, and cargo nextest ended with $code" >&2
     exit 1
