@@ -171,14 +171,14 @@ fn a_schedule_gathers_its_sources_below_their_names() {
     ] {
         refused(&rig, &[&head, &to[..], &more[..]].concat(), words);
     }
-    told(&rig, &[&head, &to[..], &from].concat());
-    let list = told(&rig, &["schedule", "list"]);
+    output_of(&rig, &[&head, &to[..], &from].concat());
+    let list = output_of(&rig, &["schedule", "list"]);
     let places = "here:/data/a here:/data/b -> here:/data/archive";
     assert!(list.contains(places), "{list}");
     let has_come = |file: &str| rig.path(format!("export/archive/{file}")).exists();
     let both = || (has_come("here-a/one") && has_come("here-b/two")).then_some(());
     assert!(wait_until(both).is_some());
-    told(&rig, &["schedule", "remove", "often"]);
+    output_of(&rig, &["schedule", "remove", "often"]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn one_destination_gets_the_data_from_the_source_and_the_others_from_each_other(
         "--setting",
         "memory=8MiB",
     ];
-    let id = world.told(&line).trim().to_owned();
+    let id = world.output_of(&line).trim().to_owned();
     let child = |number: usize| {
         let child = world.child(&id, number)["id"].clone();
         child.as_str().expect("an id").to_owned()
@@ -39,12 +39,12 @@ fn one_destination_gets_the_data_from_the_source_and_the_others_from_each_other(
     });
     let why = waits["reason"]["text"].as_str().expect("a text");
     assert!(why.contains("waits for its relay from site"), "{why}");
-    world.told(&["job", "pause", &third]);
-    world.told(&["job", "limit", &id, "none"]);
+    world.output_of(&["job", "pause", &third]);
+    world.output_of(&["job", "limit", &id, "none"]);
     world.ends(&second, "complete");
     // The first copy is changed, so the second one has to serve the third.
     fs::write(world.b.export.join("copy/foreign"), b"foreign").expect("written");
-    world.told(&["job", "resume", &third]);
+    world.output_of(&["job", "resume", &third]);
     world.ends(&id, "complete");
     let read = world.here.daemon().read().expect("it runs") - before;
     assert!(
