@@ -66,16 +66,15 @@ pub(super) fn has_ended(job: &Job, relay: &Job) -> bool {
 /// Whether a destination that could take its data from others goes to the source. It does after a relay that brought the data or was
 /// cancelled, without room at the destination, and after too many failures.
 pub(super) fn goes_to_source(job: &Job, relays: &[&Job]) -> bool {
-    let failed = || relays.iter().filter(|relay| has_ended(job, relay));
-    let is_decided = |relay: &&&Job| {
+    let ended = relays.iter().copied();
+    let ended: Vec<&Job> = ended.filter(|relay| has_ended(job, relay)).collect();
+    let is_decided = |relay: &&Job| {
         let why = relay.reason.as_ref();
         relay.state == JobState::Cancelled
             || why.is_some_and(|why| why.code == FailureCode::NoSpace)
     };
     let is_complete = |relay: &&Job| relay.state == JobState::Complete;
-    relays.iter().any(is_complete)
-        || failed().any(|relay| is_decided(&relay))
-        || failed().count() >= FAILURES_MAX
+    relays.iter().any(is_complete) || ended.iter().any(is_decided) || ended.len() >= FAILURES_MAX
 }
 
 /// Whether a relay has brought the data of a job, or has ended since the job's last attempt.
