@@ -435,7 +435,7 @@ fn the_library_that_encrypts_is_named() {
     assert!(chosen.checks("processor")[0].to_string().contains(&words));
 }
 
-/// Memory to memory, in the direction of the data. Nothing is written, and no shown bound exceeds real machines.
+/// Memory to memory, in the direction of the data. Nothing is written, and no reported bound exceeds real machines.
 #[test]
 fn the_path_to_a_node_is_measured_where_the_user_asks_for_it() {
     let mut rig = Rig::new();
