@@ -4,6 +4,7 @@
 //! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. A question for a job of another node
 //! names it: `"for":{"asker":…,"job":…}`. Unknown fields are ignored, and an unknown question is refused as `unsupported`.
 
+mod buffer;
 mod claims;
 mod cluster;
 mod head;
@@ -22,6 +23,10 @@ use crate::job::Text;
 use crate::json::VALUES_MAX;
 use crate::rest::Timestamp;
 
+pub use buffer::{
+    AnswerBuffer, AskExtent, BufferAnswer, BufferQuestion, EXTENT_PART_BYTES_MAX, ExtentPart,
+    NEXT_MAX,
+};
 pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, Mark, ReleaseClaim, RenewClaim};
 pub use cluster::{
     Announce, AnswerCluster, CLUSTER_QUESTIONS, Carried, ClusterAnswer, ClusterQuestion,
@@ -117,12 +122,16 @@ pub enum Question {
     Running {},
     /// The figures of the asked node's host now, for a node whose transfer runs there.
     Host {},
+    /// A question about the transfer buffer of a node of the same cluster.
+    Buffer(BufferQuestion),
+    /// A part of an extent in the buffer of a node of the same cluster.
+    Extent(Box<AskExtent>),
     /// A question within a cluster.
     Cluster(Box<ClusterQuestion>),
 }
 
 /// Names of the questions that this version knows.
-pub const QUESTIONS: [&str; 24] = [
+pub const QUESTIONS: [&str; 26] = [
     "exports",
     "list",
     "stat",
@@ -146,6 +155,8 @@ pub const QUESTIONS: [&str; 24] = [
     "manifest",
     "running",
     "host",
+    "buffer",
+    "extent",
     "cluster",
 ];
 
@@ -181,6 +192,11 @@ pub enum Answer {
     Running(Vec<RunningJob>),
     /// Figures of a host, by name.
     Host(BTreeMap<String, f64>),
+    /// About a transfer buffer.
+    Buffer(BufferAnswer),
+    /// A part of an extent. Its document has bytes, not words.
+    #[serde(skip)]
+    Extent(ExtentPart),
     /// An answer within a cluster.
     Cluster(Box<ClusterAnswer>),
     /// The question was refused.
@@ -224,6 +240,8 @@ impl Question {
             | Self::Manifest(_)
             | Self::Running {}
             | Self::Host {}
+            | Self::Buffer(_)
+            | Self::Extent(_)
             | Self::Cluster(_) => true,
         }
     }
@@ -286,6 +304,8 @@ impl Question {
             | Self::Manifest(_)
             | Self::Running {}
             | Self::Host {}
+            | Self::Buffer(_)
+            | Self::Extent(_)
             | Self::Cluster(_) => false,
         }
     }
@@ -345,7 +365,10 @@ impl Answer {
     /// The answer as a document.
     #[must_use]
     pub fn to_document(&self) -> Vec<u8> {
-        document(self, None)
+        match self {
+            Self::Extent(part) => part.to_document(),
+            answer => document(answer, None),
+        }
     }
 
     /// Reads the reply of another site to a question; a refusal is an error. Within a cluster a reply may have any shape.
@@ -353,6 +376,11 @@ impl Answer {
     /// # Errors
     /// The site refused, or the document is invalid or has too many parts.
     pub fn parse_to(question: &Question, document: &[u8]) -> Result<Self, Refusal> {
+        if matches!(question, Question::Extent(_))
+            && let Some(part) = ExtentPart::parse(document)?
+        {
+            return Ok(Self::Extent(part));
+        }
         if !matches!(question, Question::Cluster(_)) {
             head::bounded(document, ANSWER_VALUES_MAX).map_err(unread)?;
         }

@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod layout;
 pub mod ledger;
 pub mod make;
+pub mod pool;
 pub mod replay;
 pub mod service;
 pub mod superblock;

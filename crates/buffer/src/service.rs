@@ -10,17 +10,19 @@ mod fill;
 mod flash;
 mod keeper;
 mod memory;
+mod pooled;
 mod serve;
 mod view;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::extent::{FileKey, Keep};
 use crate::ledger::{Ledger, Settings};
+use crate::pool::Mates;
 
 pub use fill::{Filled, Patience};
 pub use flash::{FailedVolume, Mounted, open_volumes};
@@ -62,6 +64,8 @@ struct Shared {
     open: AtomicU64,
     is_closed: AtomicBool,
     threads: Mutex<Option<Threads>>,
+    /// The other nodes of the pool; none of a node that is alone.
+    pool: OnceLock<Weak<dyn Mates>>,
     log: Log,
 }
 
@@ -70,6 +74,7 @@ struct Shared {
 struct Counts {
     hit: AtomicU64,
     missed: AtomicU64,
+    pooled: AtomicU64,
     filled: AtomicU64,
     passed: AtomicU64,
     damaged: AtomicU64,
@@ -109,6 +114,7 @@ impl Buffer {
             open: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             threads: Mutex::new(None),
+            pool: OnceLock::new(),
             log,
         });
         let threads = keeper::start(&shared, queue)?;

@@ -101,6 +101,7 @@ impl Agent {
             claims: Arc::default(),
             jobs: None,
             cluster: None,
+            buffer: None,
             web: None,
             // The client reports the outcome of its transfer.
             tells: Arc::new(|_| {}),

@@ -5,6 +5,7 @@ pub(crate) mod asker;
 mod change;
 pub(crate) mod claim;
 mod clean;
+mod extent;
 mod held;
 pub(crate) mod here;
 mod list;
@@ -306,6 +307,9 @@ fn answer(
     if question == (Question::Running {}) && !is_member {
         let message = "only nodes of the same cluster may ask what this node runs";
         return Err(Refusal::new(code::NOT_GRANTED, message));
+    }
+    if let Question::Buffer(_) | Question::Extent(_) = &question {
+        return extent::about_buffer(shared, is_member, &question);
     }
     // The figures of the host reveal its other work, so only a node whose transfer runs here gets them.
     if question == (Question::Host {}) && shared.table.count_of(&peer).0 == 0 {

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use godwit_api::ask::{AnswerCluster, AnswerJobs};
+use godwit_api::ask::{AnswerBuffer, AnswerCluster, AnswerJobs};
 use godwit_api::record::HearTransfers;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
@@ -104,6 +104,8 @@ pub struct DaemonConfig {
     pub jobs: Option<Arc<dyn AnswerJobs>>,
     /// Answers questions within the cluster of this node. `None` refuses them.
     pub cluster: Option<Arc<dyn AnswerCluster>>,
+    /// Answers members about the transfer buffer of this node. `None` refuses them.
+    pub buffer: Option<Arc<dyn AnswerBuffer>>,
     /// Receives connections that use a protocol other than data inside TLS; no bytes were read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Receives reports about each transfer and refusal.

@@ -11,6 +11,7 @@ pub mod verification;
 pub use files::{
     Arrived, Beacon, BeaconPlace, Buffering, CloseError, CommitError, DestinationError,
     DestinationPlace, DestinationRequest, DirectoriesError, Earlier, FinishError, FoundRoot,
-    Keeper, ListError, ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Region,
-    Selecting, TreeRoot, TreeSink, TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
+    Keeper, ListError, ListWork, Membership, NoNames, OpenStorage, OwnFiles, PoolAnswers,
+    PoolFault, PoolPart, PoolQuestion, PreparedDestination, Region, Selecting, TreeRoot, TreeSink,
+    TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
 };

@@ -73,6 +73,7 @@ pub fn data_port(home: &Path, identity: &Identity, exports: Vec<Export>) -> Daem
         claims: Arc::default(),
         jobs: None,
         cluster: None,
+        buffer: None,
         web: None,
         tells: Arc::new(|_| {}),
         log: Arc::new(|_| {}),

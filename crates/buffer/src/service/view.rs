@@ -33,6 +33,8 @@ pub struct Figures {
     pub hit_bytes: u64,
     /// Bytes that transfers had to read from slow storage.
     pub missed_bytes: u64,
+    /// Bytes that transfers got from the buffers of other nodes.
+    pub pooled_bytes: u64,
     /// Bytes written to flash.
     pub filled_bytes: u64,
     /// Bytes that passed the buffer by: it had no room, or flash was slower.
@@ -91,6 +93,7 @@ impl Buffer {
             drained_bytes: status.drained_bytes,
             hit_bytes: counts.hit.load(Ordering::Relaxed),
             missed_bytes: counts.missed.load(Ordering::Relaxed),
+            pooled_bytes: counts.pooled.load(Ordering::Relaxed),
             filled_bytes: counts.filled.load(Ordering::Relaxed),
             passed_bytes: counts.passed.load(Ordering::Relaxed),
             damaged_bytes: counts.damaged.load(Ordering::Relaxed),

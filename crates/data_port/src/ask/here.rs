@@ -15,6 +15,7 @@ use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
+use godwit_tree::PoolAnswers;
 
 use super::claim::Holder;
 use super::{change, clean, list, overlaps, seal};
@@ -39,6 +40,8 @@ pub struct Here {
     claims: Arc<ClaimTable>,
     /// Held while a directory is sealed. Acquired before all other locks.
     sealing: Mutex<()>,
+    /// Extents for other nodes of the cluster.
+    extents: PoolAnswers,
 }
 
 /// A place that a question names.
@@ -62,6 +65,7 @@ impl Here {
             ahead: list::Ahead::default(),
             claims: Arc::default(),
             sealing: Mutex::default(),
+            extents: PoolAnswers::default(),
         }
     }
 
@@ -69,6 +73,14 @@ impl Here {
     #[must_use]
     pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
         Self { claims, ..self }
+    }
+
+    pub(super) const fn extents(&self) -> &PoolAnswers {
+        &self.extents
+    }
+
+    pub(super) fn export(&self, name: &str) -> Option<&Export> {
+        self.exports.iter().find(|export| export.name == name)
     }
 
     pub(super) fn claims(&self) -> &ClaimTable {
@@ -257,7 +269,7 @@ impl Here {
     }
 }
 
-fn refusal_of(error: ExportError) -> Refusal {
+pub(super) fn refusal_of(error: ExportError) -> Refusal {
     let message = error.to_string();
     match error {
         ExportError::Unknown(..) => Refusal::new(code::NO_SUCH_EXPORT, message),

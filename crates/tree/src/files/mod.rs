@@ -28,6 +28,7 @@ pub use read::items::{NoNames, WorkItem};
 pub use read::keeper::Keeper;
 pub use read::list::ListWork;
 pub use read::own_files::OwnFiles;
+pub use read::pooled::{OpenStorage, PoolAnswers, PoolFault, PoolPart, PoolQuestion};
 pub use read::source::{FoundRoot, TreeRoot, TreeSource, TreeWork, root_fault};
 pub use region::Region;
 pub use sink::{TreeSink, TreeSinkConfig};

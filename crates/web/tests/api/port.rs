@@ -43,6 +43,7 @@ fn daemon(world: &World, identity: &Identity) -> Daemon {
         claims: Arc::default(),
         jobs: None,
         cluster: None,
+        buffer: None,
         web: Some(world.web.taker()),
         tells: Arc::new(|_| {}),
         log: Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned())),

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use godwit_buffer::extent::{FileKey, Generation, Keep, SourceId};
+use godwit_buffer::pool::Wish;
 use godwit_buffer::service::{Buffer, BufferedFile, Patience};
 use godwit_engine::{ReadError, Source, SourceFile};
 use godwit_proto::{Fault, Record};
 use godwit_store::{Meta, Timestamp};
 
+use super::pooled;
 use super::source::{TreeFile, TreeSource};
 
 /// How a transfer uses the buffer.
@@ -98,8 +100,28 @@ impl Filling {
     /// Whether the transfer may put a file into the buffer that has this state before it is read. A data set larger than the buffer would
     /// evict its own beginning.
     fn takes(&self, meta: &Meta) -> bool {
-        is_settled(meta, now())
-            && self.filled.load(Ordering::Relaxed) < self.buffering.buffer.room()
+        is_settled(meta, now()) && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
+        self.filled.load(Ordering::Relaxed) < self.buffering.buffer.pool_room()
+    }
+
+    /// Fills the front of a block with bytes of other nodes, and returns how many.
+    fn fetch(&self, file: &BufferedFile, offset: u64, out: &mut [u8]) -> usize {
+        let buffer = &self.buffering.buffer;
+        let Some(mates) = buffer.pool() else { return 0 };
+        let fill = self.has_room();
+        let wish = |offset, bytes| Wish {
+            offset,
+            bytes,
+            fill,
+            keep_for: self.buffering.keep_for,
+        };
+        let place = (buffer.extent_bytes(), offset);
+        let (done, new) = pooled::fetch(&*mates, file, wish, place, out);
+        self.filled.fetch_add(new, Ordering::Relaxed);
+        done
     }
 
     /// Hands over a block of a file that has this generation, if `generation` says so afterwards, too.
@@ -133,6 +155,7 @@ impl Source for BufferedTree {
                 file,
                 buffered,
                 generation: record.generation.0,
+                is_settled: is_settled(&meta, now()),
                 fills: self.buffering.takes(&meta),
                 filling: Arc::clone(&self.buffering),
             }),
@@ -154,10 +177,16 @@ impl Source for BufferedTree {
         let Some(buffered) = self.buffered(record) else {
             return self.tree.read_whole(record, buffer);
         };
-        if buffered.read(0, &mut buffer[..bytes]) {
+        if buffered.find(0, &mut buffer[..bytes]) {
             return Ok(bytes);
         }
         let takes = self.buffering.takes(&meta);
+        if is_settled(&meta, now())
+            && self.buffering.fetch(&buffered, 0, &mut buffer[..bytes]) == bytes
+        {
+            return Ok(bytes);
+        }
+        buffered.count_missed(record.bytes);
         file.read_at(0, &mut buffer[..bytes])?;
         let is_present = || {
             let now = file.generation();
@@ -194,15 +223,25 @@ struct File {
     file: Arc<dyn SourceFile>,
     buffered: BufferedFile,
     generation: u64,
+    is_settled: bool,
     fills: bool,
     filling: Arc<Filling>,
 }
 
 impl SourceFile for File {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
-        if self.buffered.read(offset, buffer) {
+        if self.buffered.find(offset, buffer) {
             return Ok(());
         }
+        let fetched = match self.is_settled {
+            true => self.filling.fetch(&self.buffered, offset, buffer),
+            false => 0,
+        };
+        let (offset, buffer) = (offset + fetched as u64, &mut buffer[fetched..]);
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        self.buffered.count_missed(buffer.len() as u64);
         self.file.read_at(offset, buffer)?;
         if self.fills {
             let is_present = || {
@@ -230,7 +269,7 @@ const STEP: Duration = Duration::from_millis(100);
 const STEP_OF_SECONDS: Duration = Duration::from_secs(2);
 
 /// Whether a later change of the file gives it another generation. A writer can set the time of contents back, but not the time of the change.
-fn is_settled(meta: &Meta, now: Duration) -> bool {
+pub(super) fn is_settled(meta: &Meta, now: Duration) -> bool {
     let mut times = [meta.mtime, meta.ctime].into_iter();
     times.all(|time| is_over(time, now))
 }
@@ -248,7 +287,7 @@ fn is_over(time: Timestamp, now: Duration) -> bool {
     changed.saturating_add(step) <= now
 }
 
-fn now() -> Duration {
+pub(super) fn now() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
 }

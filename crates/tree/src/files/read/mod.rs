@@ -7,5 +7,6 @@ pub(crate) mod keeper;
 pub(crate) mod list;
 pub(crate) mod offer;
 pub(crate) mod own_files;
+pub(crate) mod pooled;
 pub(crate) mod source;
 pub(crate) mod wanted;

@@ -1,0 +1,119 @@
+//! Owns the judgement of another node of the pool: whether it is asked, and how long it is left out after a fault. Asks nothing, and reads no
+//! clock: the time is an argument.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The first time that a silent node is left out. It doubles with each further fault.
+const OUT_FIRST: Duration = Duration::from_secs(10);
+const OUT_MOST: Duration = Duration::from_secs(300);
+/// A node that sent wrong bytes is left out for this long at least.
+const OUT_LIAR: Duration = Duration::from_secs(600);
+
+/// What a node did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misdeed {
+    /// It did not answer in time.
+    Silent,
+    /// It answered, and did not give the extent in time.
+    Slow,
+    /// The bytes are not those that it named.
+    Lied,
+}
+
+impl fmt::Display for Misdeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Silent => "it does not answer",
+            Self::Slow => "it gives data too slowly",
+            Self::Lied => "it sent wrong bytes, which were not used",
+        })
+    }
+}
+
+/// The judgement of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    out: Option<(Duration, Misdeed)>,
+    faults: u32,
+}
+
+impl Watch {
+    /// Whether the node is asked at this time.
+    #[must_use]
+    pub fn may_ask(&self, now: Duration) -> bool {
+        self.left_out(now).is_none()
+    }
+
+    /// Why the node is left out at this time, and for how much longer.
+    #[must_use]
+    pub fn left_out(&self, now: Duration) -> Option<(Misdeed, Duration)> {
+        let (until, misdeed) = self.out?;
+        let left = until.saturating_sub(now);
+        (!left.is_zero()).then_some((misdeed, left))
+    }
+
+    /// The node gave what it was asked for. Answers to earlier questions do not let a node in again.
+    pub fn handle_good(&mut self, now: Duration) {
+        if self.may_ask(now) {
+            *self = Self::default();
+        }
+    }
+
+    /// The node did wrong. Returns for how long it is left out, if that is news: many readers may find the same fault.
+    pub fn handle_fault(&mut self, now: Duration, misdeed: Misdeed) -> Option<Duration> {
+        let worse = misdeed == Misdeed::Lied;
+        if let Some((known, _)) = self.left_out(now)
+            && (!worse || known == misdeed)
+        {
+            return None;
+        }
+        let doubled = OUT_FIRST.saturating_mul(1 << self.faults.min(8));
+        let lasts = match worse {
+            true => OUT_LIAR,
+            false => doubled.min(OUT_MOST),
+        };
+        self.faults = self.faults.saturating_add(1);
+        self.out = Some((now.saturating_add(lasts), misdeed));
+        Some(lasts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_silent_node_is_left_out_longer_each_time_until_it_answers() {
+        let mut watch = Watch::default();
+        assert!(watch.may_ask(at(0)));
+        assert_eq!(watch.handle_fault(at(0), Misdeed::Silent), Some(at(10)));
+        assert_eq!(watch.handle_fault(at(1), Misdeed::Slow), None, "no news");
+        watch.handle_good(at(2));
+        assert!(!watch.may_ask(at(9)), "a late answer changes nothing");
+        assert!(watch.may_ask(at(10)));
+        assert_eq!(watch.handle_fault(at(10), Misdeed::Slow), Some(at(20)));
+        let mut now = at(30);
+        for _ in 0..12 {
+            let lasts = watch.handle_fault(now, Misdeed::Silent).expect("news");
+            assert!(lasts <= OUT_MOST);
+            now += lasts;
+        }
+        watch.handle_good(now);
+        assert_eq!(watch, Watch::default());
+    }
+
+    #[test]
+    fn a_liar_is_left_out_even_if_it_was_silent_before() {
+        let mut watch = Watch::default();
+        watch.handle_fault(at(0), Misdeed::Silent);
+        assert_eq!(watch.handle_fault(at(1), Misdeed::Lied), Some(OUT_LIAR));
+        assert_eq!(watch.handle_fault(at(2), Misdeed::Lied), None);
+        assert_eq!(watch.left_out(at(2)), Some((Misdeed::Lied, at(599))));
+        assert!(watch.may_ask(at(601)));
+    }
+}

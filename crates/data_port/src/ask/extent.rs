@@ -1,0 +1,99 @@
+//! Answers nodes of the same cluster about the buffer of this node, and gives them extents. Reads no extent itself (`tree`), and finds no
+//! files for a list (`node`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_api::ask::{
+    Answer, AskExtent, EXTENT_PART_BYTES_MAX, ExtentPart, NEXT_MAX, Question, Refusal, code,
+};
+use godwit_run::Process;
+use godwit_run::local::Access;
+use godwit_tree::{OpenStorage, PoolFault, PoolQuestion};
+
+use super::here::{Here, refusal_of};
+use crate::Shared;
+
+/// The longest time for which a question makes a file stay, as of a user.
+const KEEP_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Answers about the transfer buffer. A member acts for the users of the cluster, and has checked their rights.
+pub(super) fn about_buffer(
+    shared: &Shared,
+    is_member: bool,
+    question: &Question,
+) -> Result<Answer, Refusal> {
+    if !is_member {
+        let message = "only nodes of the same cluster may use the transfer buffer of this node";
+        return Err(Refusal::new(code::NOT_GRANTED, message));
+    }
+    match (question, &shared.config.buffer) {
+        (Question::Extent(wish), _) => shared.here.extent(&shared.config.process, wish),
+        (Question::Buffer(question), Some(buffer)) => buffer.answer(question).map(Answer::Buffer),
+        _ => {
+            let message = "this node shows no transfer buffer";
+            Err(Refusal::new(code::UNSUPPORTED, message))
+        }
+    }
+}
+
+impl Here {
+    /// A part of an extent, from the buffer of this process or from the export.
+    pub(super) fn extent(&self, process: &Process, wish: &AskExtent) -> Result<Answer, Refusal> {
+        self.extents().trim();
+        let Some(buffer) = &process.buffer else {
+            let message = "this node has no transfer buffer";
+            return Err(Refusal::new(code::UNSUPPORTED, message));
+        };
+        let export = self.export(&wish.export).ok_or_else(|| {
+            let message = format!("this node has no export {:?}", wish.export);
+            Refusal::new(code::NO_SUCH_EXPORT, message)
+        })?;
+        // An export that is another one by now gives nothing, from flash either.
+        export.check().map_err(refusal_of)?;
+        let question = PoolQuestion {
+            origin: export.origin(),
+            path: wish.path.0.clone(),
+            bytes: wish.bytes,
+            stamp: wish.stamp,
+            offset: wish.offset,
+            length: wish.length,
+            keep_for: Duration::from_millis(wish.keep_ms.unwrap_or(0)).min(KEEP_MAX),
+        };
+        let open: OpenStorage = {
+            let (export, spill) = (export.clone(), self.journals());
+            let syncs = process.syncs.clone();
+            Arc::new(move || {
+                let opened = export.open(&spill, Access::default(), &syncs);
+                opened
+                    .map(|(storage, _)| storage)
+                    .map_err(|error| error.to_string())
+            })
+        };
+        let range = (wish.from, EXTENT_PART_BYTES_MAX);
+        let part = self
+            .extents()
+            .part(buffer, &question, range, wish.fill.then_some(&open));
+        if wish.fill {
+            for offset in wish.next.iter().take(NEXT_MAX) {
+                let next = question.at(*offset, buffer.extent_bytes());
+                self.extents().ahead(buffer, &next, &open);
+            }
+        }
+        let part = part.map_err(|fault| refused(&fault))?;
+        Ok(Answer::Extent(ExtentPart {
+            filled: part.filled,
+            checksum: part.checksum,
+            bytes: part.bytes,
+        }))
+    }
+}
+
+fn refused(fault: &PoolFault) -> Refusal {
+    let message = fault.to_string();
+    match fault {
+        PoolFault::NoExtent => Refusal::new(code::INVALID, message),
+        PoolFault::NotHeld | PoolFault::Unread(_) => Refusal::new(code::NOT_FOUND, message),
+        PoolFault::Later => Refusal::later(code::BUSY, message),
+    }
+}
