@@ -24,7 +24,8 @@ pub use access::{
     UserView,
 };
 pub use buffer::{
-    BufferChanged, BufferFile, BufferFiles, BufferView, BufferVolume, DropFromBuffer, KeepInBuffer,
+    BufferChanged, BufferFile, BufferFiles, BufferNode, BufferNodeChanged, BufferView,
+    BufferVolume, DropFromBuffer, KeepInBuffer,
 };
 pub use cluster::{
     ChangeNode, ClusterNode, ClusterView, InviteView, ListedInvite, NewInvite, NodeInterface,

@@ -16,10 +16,10 @@ use godwit_web::{
     ChangePace, ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig,
 };
 
-use crate::buffer::control;
 use crate::log;
 use crate::outlet::complain;
 use crate::plan::Plan;
+use crate::pool::Pool;
 use godwit_api::failure::Failure;
 use godwit_run::{Home, Process, Received};
 
@@ -28,11 +28,18 @@ pub(crate) struct Shown<'a> {
     jobs: &'a Jobs,
     cluster: &'a Cluster,
     received: Received,
+    pool: &'a Pool,
 }
 
 impl<'a> Shown<'a> {
-    pub(crate) fn new(jobs: &'a Jobs, cluster: &'a Cluster, process: &Process) -> Self {
+    pub(crate) fn new(
+        jobs: &'a Jobs,
+        cluster: &'a Cluster,
+        process: &Process,
+        pool: &'a Pool,
+    ) -> Self {
         Self {
+            pool,
             jobs,
             cluster,
             received: process.received.clone(),
@@ -60,6 +67,7 @@ pub(crate) fn start(
         jobs,
         cluster,
         received,
+        pool,
     } = shown;
     let config = WebConfig {
         jobs: jobs.clone(),
@@ -71,7 +79,8 @@ pub(crate) fn start(
             exports: plan.exports.iter().map(export).collect(),
             settings: with_origins,
             received: Arc::new(move || received.bytes()),
-            buffer: plan.buffer.as_ref().map(|buffer| control(buffer, plan)),
+            buffer: pool.control(),
+            mates: Some(pool.mates()),
         },
         socket: plan.socket.clone(),
         manage: plan.manage.clone(),

@@ -20,12 +20,15 @@ use godwit_buffer::in_use::Places;
 use godwit_buffer::ledger::FileView;
 use godwit_buffer::make::{self, Kind, Request};
 use godwit_buffer::service::{Buffer, FailedVolume, Log, open_volumes};
+use godwit_net::Identity;
 use godwit_run::Process;
 use godwit_sys::replaceable;
 use godwit_web::BufferControl;
 use rustix::process::geteuid;
 
+use crate::cluster::Opened;
 use crate::plan::Plan;
+use crate::pool::{Pool, PoolConfig};
 use godwit_api::failure::Failure;
 
 /// Directories of this size and more get extents of 4 MiB, smaller ones of 1 MiB.
@@ -174,14 +177,33 @@ pub(crate) fn is_on_file_system_of(place: &Path, other: &Path) -> bool {
         .is_some_and(|(there, other)| there.dev() == other.dev())
 }
 
-/// The buffer as the API shows it.
-pub(crate) fn control(buffer: &Buffer, plan: &Plan) -> Arc<dyn BufferControl> {
+/// Joins the buffer to those of the other nodes of the cluster.
+pub(crate) fn pool(
+    identity: &Identity,
+    plan: &Plan,
+    opened: &Opened,
+    log: &Log,
+) -> Result<Pool, Failure> {
     let exports = plan.exports.iter();
     let exports = exports.map(|export| (export.name.clone(), SourceId(export.origin())));
-    Arc::new(Control {
-        buffer: buffer.clone(),
-        exports: exports.collect(),
-    })
+    let exports: Vec<(String, SourceId)> = exports.collect();
+    let control = plan.buffer.as_ref().map(|buffer| {
+        let control: Arc<dyn BufferControl> = Arc::new(Control {
+            buffer: buffer.clone(),
+            exports: exports.clone(),
+        });
+        control
+    });
+    let config = PoolConfig {
+        identity: identity.id().to_string(),
+        replica: Arc::clone(&opened.replica),
+        sites: Arc::clone(&opened.sites),
+        buffer: plan.buffer.clone(),
+        control,
+        exports,
+        log: Arc::clone(log),
+    };
+    Pool::start(config).map_err(Failure::local)
 }
 
 struct Control {
@@ -244,10 +266,12 @@ impl BufferControl for Control {
             drained_bytes: figures.drained_bytes,
             hit_bytes: figures.hit_bytes,
             missed_bytes: figures.missed_bytes,
+            pooled_bytes: figures.pooled_bytes,
             filled_bytes: figures.filled_bytes,
             passed_bytes: figures.passed_bytes,
             damaged_bytes: figures.damaged_bytes,
             volumes: volumes.chain(closed).collect(),
+            nodes: Vec::new(),
         }
     }
 
@@ -269,6 +293,7 @@ impl BufferControl for Control {
         BufferFiles {
             files: found.iter().map(file).collect(),
             next,
+            silent: Vec::new(),
         }
     }
 
@@ -281,7 +306,11 @@ impl BufferControl for Control {
         let source = self.source(export);
         let done = source.map(|source| self.buffer.keep(source, below, keep));
         let (files, refused) = done.unwrap_or_default();
-        BufferChanged { files, refused }
+        BufferChanged {
+            files,
+            refused,
+            nodes: Vec::new(),
+        }
     }
 
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged {
@@ -289,7 +318,7 @@ impl BufferControl for Control {
         let files = source.map(|source| self.buffer.drop_files(source, below));
         BufferChanged {
             files: files.unwrap_or(0),
-            refused: 0,
+            ..BufferChanged::default()
         }
     }
 }

@@ -13,6 +13,7 @@ mod log;
 mod news;
 pub mod outlet;
 pub mod plan;
+mod pool;
 mod service;
 pub mod signals;
 
@@ -111,9 +112,10 @@ fn serve(
         &opened,
     )?;
     ends.watch(&jobs);
+    let pool = buffer::pool(&identity, &plan, &opened, &log)?;
     let cluster = opened.cluster;
     let with_origins = values.with_origins();
-    let shown = api::Shown::new(&jobs, &cluster, &process);
+    let shown = api::Shown::new(&jobs, &cluster, &process, &pool);
     let mut api = api::start(settings, &plan, with_origins, shown, home, &identity)?;
     news.count(api.hearer());
     let config = DaemonConfig {
@@ -138,6 +140,7 @@ fn serve(
         claims,
         jobs: Some(Arc::new(Guests::new(jobs.clone()))),
         cluster: Some(Arc::new(cluster.clone())),
+        buffer: Some(pool.answers()),
         web: plan.manage.is_empty().then(|| api.taker()),
         tells: news.hearer(),
         log,
@@ -165,6 +168,7 @@ fn serve(
     jobs.stop();
     cluster.stop();
     daemon.stop();
+    pool.stop();
     plan.buffer.iter().for_each(Buffer::close);
     result_of(end, home)
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use godwit_api::ask::{BufferAnswer, BufferQuestion};
 use godwit_api::rest::{BufferChanged, BufferFiles, BufferView};
 use godwit_api::settings::SettingWithOrigin;
 use godwit_api::watched::Room;
@@ -115,6 +116,14 @@ pub struct NodeInfo {
     pub received: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Its transfer buffer, if it has one.
     pub buffer: Option<Arc<dyn BufferControl>>,
+    /// The buffers of the other nodes of its cluster; None where there is no cluster.
+    pub mates: Option<Arc<dyn BufferMates>>,
+}
+
+/// The buffers of the other nodes of a cluster. Their nodes act on the word of this one, so the caller has checked the rights of the user.
+pub trait BufferMates: Send + Sync {
+    /// Asks all of them at once, and waits a moment. Returns the answer of each by its name, or the reason why there is none.
+    fn ask(&self, question: &BufferQuestion) -> Vec<(String, Result<BufferAnswer, String>)>;
 }
 
 /// The transfer buffer of a node, as users see and change it. Its caller has checked their rights.

@@ -8,6 +8,7 @@ mod admission;
 mod app;
 mod arrivals;
 mod browser;
+mod buffers;
 mod caller;
 mod changes;
 mod config;
@@ -56,8 +57,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+pub use buffers::answer_of;
 pub use config::{
-    BufferControl, ChangePace, ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig,
+    BufferControl, BufferMates, ChangePace, ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig,
 };
 pub use graphite::PUSH_EVERY;
 pub use machine::machine_admins;

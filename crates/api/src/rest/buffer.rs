@@ -40,6 +40,9 @@ pub struct BufferView {
     pub hit_bytes: u64,
     /// Bytes that transfers read from the exports instead.
     pub missed_bytes: u64,
+    /// Bytes that transfers got from the buffers of other nodes of the cluster.
+    #[serde(default)]
+    pub pooled_bytes: u64,
     /// Bytes written to flash.
     pub filled_bytes: u64,
     /// Bytes that went on from flash to slow storage.
@@ -51,6 +54,80 @@ pub struct BufferView {
     pub damaged_bytes: u64,
     /// The volumes, in the order of the settings.
     pub volumes: Vec<BufferVolume>,
+    /// A row for each node of the cluster, this one first; none if the node is alone. Together they are the pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<BufferNode>,
+}
+
+/// The part of one node in the pool.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct BufferNode {
+    /// Name of the node.
+    pub node: String,
+    /// `well`, `trouble` if a volume is not well, `none` without a buffer, or `silent`.
+    pub state: String,
+    /// Why the figures are missing, or why the node gives no extents to others now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Bytes of all extents of its volumes.
+    pub bytes_total: u64,
+    /// Bytes that hold nothing.
+    pub bytes_free: u64,
+    /// Bytes that can be evicted.
+    pub bytes_clean: u64,
+    /// Bytes of which the buffer has the only copy.
+    pub bytes_dirty: u64,
+    /// Bytes of those that can be evicted, but stay.
+    pub bytes_kept: u64,
+    /// Files with extents. A large file has some at several nodes.
+    pub files: u64,
+    /// Bytes that transfers of any node got from this buffer.
+    pub hit_bytes: u64,
+    /// Bytes that this node read from the exports.
+    pub missed_bytes: u64,
+    /// Bytes that its transfers got from the buffers of other nodes.
+    pub pooled_bytes: u64,
+    /// Bytes written to flash.
+    pub filled_bytes: u64,
+}
+
+impl BufferNode {
+    /// The row of a node that shows its buffer.
+    #[must_use]
+    pub fn of(node: &str, view: &BufferView) -> Self {
+        let is_well = view.volumes.iter().all(|volume| volume.state == "well");
+        let state = match (view.volumes.is_empty(), is_well) {
+            (true, _) => "none",
+            (false, true) => "well",
+            (false, false) => "trouble",
+        };
+        Self {
+            node: node.to_owned(),
+            state: state.to_owned(),
+            reason: None,
+            bytes_total: view.bytes_total,
+            bytes_free: view.bytes_free,
+            bytes_clean: view.bytes_clean,
+            bytes_dirty: view.bytes_dirty,
+            bytes_kept: view.bytes_kept,
+            files: view.files,
+            hit_bytes: view.hit_bytes,
+            missed_bytes: view.missed_bytes,
+            pooled_bytes: view.pooled_bytes,
+            filled_bytes: view.filled_bytes,
+        }
+    }
+
+    /// The row of a node that shows nothing now.
+    #[must_use]
+    pub fn silent(node: &str, reason: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            state: "silent".to_owned(),
+            reason: Some(reason.to_owned()),
+            ..Self::default()
+        }
+    }
 }
 
 impl BufferView {
@@ -95,6 +172,9 @@ pub struct BufferFiles {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub next: Option<Text>,
+    /// Nodes of the cluster that did not answer. Their files are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
 }
 
 /// A file in the buffer.
@@ -140,10 +220,27 @@ pub struct DropFromBuffer {
 }
 
 /// The result of a change.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct BufferChanged {
-    /// Files that are as asked now.
+    /// Files that are as asked now. A file counts at each node that has a part of it.
     pub files: u64,
     /// Files that are not, because others have reserved the room.
     pub refused: u64,
+    /// A row for each node of the cluster, this one first; none if the node is alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<BufferNodeChanged>,
+}
+
+/// The result of a change at one node.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct BufferNodeChanged {
+    /// Name of the node.
+    pub node: String,
+    /// Files that are as asked now.
+    pub files: u64,
+    /// Files that are not.
+    pub refused: u64,
+    /// Why the node has not answered; its files may be as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }

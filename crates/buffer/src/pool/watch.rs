@@ -60,6 +60,13 @@ impl Watch {
         }
     }
 
+    /// A node that was silent answers a question in words: it may be asked for extents again. The next silence lasts longer.
+    pub fn handle_heard(&mut self, now: Duration) {
+        if let Some((Misdeed::Silent, _)) = self.left_out(now) {
+            self.out = None;
+        }
+    }
+
     /// The node did wrong. Returns for how long it is left out, if that is news: many readers may find the same fault.
     pub fn handle_fault(&mut self, now: Duration, misdeed: Misdeed) -> Option<Duration> {
         let worse = misdeed == Misdeed::Lied;
@@ -95,8 +102,11 @@ mod tests {
         assert_eq!(watch.handle_fault(at(1), Misdeed::Slow), None, "no news");
         watch.handle_good(at(2));
         assert!(!watch.may_ask(at(9)), "a late answer changes nothing");
-        assert!(watch.may_ask(at(10)));
+        watch.handle_heard(at(9));
+        assert!(watch.may_ask(at(9)), "it answered a look");
         assert_eq!(watch.handle_fault(at(10), Misdeed::Slow), Some(at(20)));
+        watch.handle_heard(at(11));
+        assert!(!watch.may_ask(at(11)), "a slow node answers, too");
         let mut now = at(30);
         for _ in 0..12 {
             let lasts = watch.handle_fault(now, Misdeed::Silent).expect("news");

@@ -92,6 +92,7 @@ pub(crate) fn daemon_in(
         claims: Arc::default(),
         jobs: None,
         cluster,
+        buffer: None,
         web: None,
         tells: Arc::new(|_| {}),
         log: Arc::new(|_| {}),

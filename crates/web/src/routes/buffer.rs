@@ -1,12 +1,13 @@
-//! Owns the routes about the transfer buffer of this node: its figures, its files, pins and drops.
-//! Checks rights, and leaves the rest to the buffer.
+//! Owns the routes about the transfer buffers of this node and its cluster: figures, files, pins and drops.
+//! Checks rights here for all nodes, and leaves the rest to the buffers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use godwit_api::ask::BufferQuestion;
 use godwit_api::grant::Right;
+use godwit_api::job::Text;
 use godwit_api::rest::{
     BufferChanged, BufferFiles, BufferView, DropFromBuffer, HERE, KeepInBuffer, Place,
 };
@@ -18,8 +19,8 @@ use utoipa_axum::routes;
 use super::Problems;
 use super::places::{Query, number, place};
 use crate::app::App;
+use crate::buffers::{self, Answers, answer_of};
 use crate::caller::{Caller, Operator, Viewer};
-use crate::config::BufferControl;
 use crate::errand::check_current;
 use crate::extract::Body;
 use crate::problem::ApiError;
@@ -51,7 +52,7 @@ struct FilesQuery {
     limit: Option<u32>,
 }
 
-/// Shows the transfer buffer of this node.
+/// Shows the transfer buffer of this node, and a row for each node of its cluster.
 #[utoipa::path(get, path = "/buffer", tag = "buffer", responses((status = 200, body = BufferView), Problems))]
 async fn show(
     Viewer(caller): Viewer,
@@ -61,6 +62,8 @@ async fn show(
         let caller = caller.again(app)?;
         let buffer = app.node.buffer.as_ref();
         let mut view = buffer.map(|buffer| buffer.view()).unwrap_or_default();
+        let others = others(app, &BufferQuestion::View {});
+        view.nodes = buffers::nodes(&app.node.name, &view, others);
         if caller.role != Role::Admin {
             for volume in &mut view.volumes {
                 volume.path = None;
@@ -72,10 +75,16 @@ async fn show(
     .await
 }
 
+/// The answers of the other nodes.
+fn others(app: &App, question: &BufferQuestion) -> Answers {
+    let mates = app.node.mates.as_ref();
+    mates.map(|mates| mates.ask(question)).unwrap_or_default()
+}
+
 /// The state of a volume that the node could not open.
 pub(crate) const CLOSED: &str = "closed";
 
-/// Lists the files in the buffer at and below a place.
+/// Lists the files in the buffers of the cluster at and below a place.
 #[utoipa::path(get, path = "/buffer/files", tag = "buffer", params(FilesQuery), responses((status = 200, body = BufferFiles), Problems))]
 async fn files(
     Viewer(caller): Viewer,
@@ -98,12 +107,25 @@ async fn files(
         let buffer = app.node.buffer.as_ref();
         let page =
             buffer.map(|buffer| buffer.files(&place.export, &place.path, cursor.as_deref(), limit));
-        Ok(Json(page.unwrap_or_default()))
+        let others = others(
+            app,
+            &BufferQuestion::Files {
+                export: place.export.clone(),
+                below: Text(place.path.clone()),
+                after: cursor.clone().map(Text),
+                most: u32::try_from(limit).unwrap_or(PAGE_MAX),
+            },
+        );
+        Ok(Json(buffers::merged(
+            page.unwrap_or_default(),
+            others,
+            limit,
+        )))
     })
     .await
 }
 
-/// Sets how long files stay in the buffer.
+/// Sets how long files stay in the buffers of the cluster.
 #[utoipa::path(post, path = "/buffer/keep", tag = "buffer", request_body = KeepInBuffer, responses((status = 200, body = BufferChanged), Problems))]
 async fn keep(
     Operator(caller): Operator,
@@ -111,14 +133,15 @@ async fn keep(
     Body(wish): Body<KeepInBuffer>,
 ) -> Result<Json<BufferChanged>, ApiError> {
     let place = own_place(&wish.place.0)?;
-    let time = wish.seconds.map(Duration::from_secs);
-    change(&app, caller, "buffer_keep", place, move |buffer, place| {
-        buffer.keep(&place.export, &place.path, time)
-    })
-    .await
+    let question = BufferQuestion::Keep {
+        export: place.export.clone(),
+        below: Text(place.path.clone()),
+        seconds: wish.seconds,
+    };
+    change(&app, caller, "buffer_keep", place, question).await
 }
 
-/// Lets files leave the buffer.
+/// Lets files leave the buffers of the cluster.
 #[utoipa::path(post, path = "/buffer/drop", tag = "buffer", request_body = DropFromBuffer, responses((status = 200, body = BufferChanged), Problems))]
 async fn drop_files(
     Operator(caller): Operator,
@@ -126,19 +149,20 @@ async fn drop_files(
     Body(wish): Body<DropFromBuffer>,
 ) -> Result<Json<BufferChanged>, ApiError> {
     let place = own_place(&wish.place.0)?;
-    change(&app, caller, "buffer_drop", place, |buffer, place| {
-        buffer.drop_files(&place.export, &place.path)
-    })
-    .await
+    let question = BufferQuestion::Drop {
+        export: place.export.clone(),
+        below: Text(place.path.clone()),
+    };
+    change(&app, caller, "buffer_drop", place, question).await
 }
 
-/// Changes the buffer for a caller who may read the place, and audits that.
+/// Changes the buffers of all nodes for a caller who may read the place, and audits that.
 async fn change(
     app: &Arc<App>,
     caller: Caller,
     action: &'static str,
     place: Place,
-    act: impl FnOnce(&dyn BufferControl, &Place) -> BufferChanged + Send + 'static,
+    question: BufferQuestion,
 ) -> Result<Json<BufferChanged>, ApiError> {
     app.run(move |app| {
         let caller = caller.again(app)?;
@@ -156,9 +180,9 @@ async fn change(
         };
         // No change is without its line: it comes first, and the change itself does not fail.
         app.propose(caller.actor(), Op::Audit(entry))?;
-        let buffer = app.node.buffer.as_deref();
-        let changed = buffer.map(|buffer| act(buffer, &place));
-        Ok(Json(changed.unwrap_or_default()))
+        let here = answer_of(app.node.buffer.as_deref(), &question);
+        let others = others(app, &question);
+        Ok(Json(buffers::changed(&app.node.name, &here, others)))
     })
     .await
 }

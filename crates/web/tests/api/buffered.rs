@@ -1,12 +1,13 @@
-//! Tests that each change of the transfer buffer is in the audit log before it is made.
+//! Tests that each change of the transfer buffer is in the audit log before it is made, and reaches the other nodes of the cluster.
 //! The buffer itself is tested with the real binary.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use godwit_api::ask::{BufferAnswer, BufferQuestion};
 use godwit_api::rest::{BufferChanged, BufferFiles, BufferView};
 use godwit_state::Replica;
-use godwit_web::BufferControl;
+use godwit_web::{BufferControl, BufferMates};
 use serde_json::json;
 
 use crate::world::{Settings, World};
@@ -26,7 +27,7 @@ impl Watched {
         self.seen.lock().unwrap().push(last.unwrap_or_default());
         BufferChanged {
             files: 1,
-            refused: 0,
+            ..BufferChanged::default()
         }
     }
 }
@@ -68,4 +69,55 @@ fn a_change_of_the_buffer_is_in_the_audit_log_before_it_is_made() {
         *watched.seen.lock().unwrap(),
         ["buffer_keep", "buffer_drop"]
     );
+}
+
+/// Two other nodes, of which one does not answer.
+#[derive(Default)]
+struct Others(Mutex<Vec<BufferQuestion>>);
+
+impl BufferMates for Others {
+    fn ask(&self, question: &BufferQuestion) -> Vec<(String, Result<BufferAnswer, String>)> {
+        self.0.lock().unwrap().push(question.clone());
+        let answer = match question {
+            BufferQuestion::View {} => BufferAnswer::View(Box::default()),
+            BufferQuestion::Files { .. } => BufferAnswer::Files(BufferFiles::default()),
+            _ => BufferAnswer::Changed {
+                files: 2,
+                refused: 0,
+            },
+        };
+        vec![
+            ("node2".to_owned(), Ok(answer)),
+            ("node3".to_owned(), Err("it does not answer".to_owned())),
+        ]
+    }
+}
+
+#[test]
+fn the_buffers_of_all_nodes_are_shown_and_changed_and_a_silent_node_is_named() {
+    let others = Arc::new(Others::default());
+    let mates: Arc<dyn BufferMates> = others.clone();
+    let world = World::with(Settings {
+        mates: Some(mates),
+        ..Settings::default()
+    });
+    let client = world.client();
+    let view = client.get("/api/v1/buffer").expect(200).json();
+    let states = view["nodes"].as_array().unwrap();
+    let states: Vec<&str> = states
+        .iter()
+        .map(|row| row["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["none", "none", "silent"]);
+    let page = client.get("/api/v1/buffer/files?place=here:/data");
+    assert_eq!(page.expect(200).json()["silent"], json!(["node3"]));
+    let wish = json!({"place": "here:/data/run42", "seconds": 5});
+    let changed = client.post("/api/v1/buffer/keep", &wish).expect(200).json();
+    assert_eq!(changed["files"], 2, "{changed}");
+    assert_eq!(changed["nodes"][2]["problem"], "it does not answer");
+    // A place of another site is refused here, and the other nodes hear nothing of it.
+    let asked = others.0.lock().unwrap().len();
+    let elsewhere = json!({"place": "siteB:/data"});
+    client.post("/api/v1/buffer/drop", &elsewhere).expect(400);
+    assert_eq!(others.0.lock().unwrap().len(), asked);
 }

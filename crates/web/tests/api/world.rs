@@ -18,8 +18,8 @@ use godwit_state::{
     Token,
 };
 use godwit_web::{
-    BufferControl, CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience,
-    UNREAD_MAX, Web, WebConfig, machine_admins,
+    BufferControl, BufferMates, CertificateSource, ChangePace, ExportInfo, Network, NodeInfo,
+    Patience, UNREAD_MAX, Web, WebConfig, machine_admins,
 };
 use godwit_worlds::{export, surroundings};
 
@@ -54,6 +54,7 @@ pub(crate) struct Settings {
     /// Whether the node knows its cluster. No other node answers there.
     pub(crate) cluster: bool,
     pub(crate) buffer: Option<Arc<dyn BufferControl>>,
+    pub(crate) mates: Option<Arc<dyn BufferMates>>,
 }
 
 impl Default for Settings {
@@ -68,6 +69,7 @@ impl Default for Settings {
             waiting_of_owner_max: WAITING_OF_OWNER_MAX,
             cluster: false,
             buffer: None,
+            mates: None,
         }
     }
 }
@@ -159,6 +161,7 @@ impl World {
             cluster,
             node: NodeInfo {
                 buffer: settings.buffer,
+                mates: settings.mates,
                 version: "1.2.3".to_owned(),
                 name: "node1".to_owned(),
                 identity: "gw1-test".to_owned(),
