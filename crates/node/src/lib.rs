@@ -31,8 +31,10 @@ use godwit_api::failure::{Exit, Failure};
 use godwit_run::Home;
 
 use godwit_buffer::service::Buffer;
+use godwit_cluster::Cluster;
 use godwit_run::bounds_of;
 use godwit_state::FEATURE_LEVEL;
+use godwit_web::Web;
 use news::News;
 use service::{End, Ends};
 
@@ -148,16 +150,7 @@ fn serve(
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
     let look = cluster::look(&settings.cluster, daemon.addresses());
     cluster.begin(look).map_err(Failure::local)?;
-    for address in daemon.addresses() {
-        print(&format!("listening on {address} as {}", daemon.identity()));
-    }
-    let page = page_of(api.managed(), cluster.addresses(), daemon.addresses());
-    print(&format!(
-        "API at {}, and with the page at https://{page}/; SHA-256 of its key: {}, of its certificate: {}",
-        api.socket().display(),
-        api.key_fingerprint(),
-        api.fingerprint()
-    ));
+    say_where(&daemon, &api, &cluster);
     service::ready(&jobs);
     let end = ends.wait();
     if let End::LeftBehind(_) = &end {
@@ -171,6 +164,20 @@ fn serve(
     pool.stop();
     plan.buffer.iter().for_each(Buffer::close);
     result_of(end, home)
+}
+
+/// Prints where the node is reached.
+fn say_where(daemon: &Daemon, api: &Web, cluster: &Cluster) {
+    for address in daemon.addresses() {
+        print(&format!("listening on {address} as {}", daemon.identity()));
+    }
+    let page = page_of(api.managed(), cluster.addresses(), daemon.addresses());
+    print(&format!(
+        "API at {}, and with the page at https://{page}/; SHA-256 of its key: {}, of its certificate: {}",
+        api.socket().display(),
+        api.key_fingerprint(),
+        api.fingerprint()
+    ));
 }
 
 /// An address at which a browser finds the page: the first one for management, or else that at which other nodes reach this one.

@@ -72,19 +72,19 @@ pub(super) fn buffer() -> Command {
         )
         .subcommand(
             reaching(Command::new("status"))
-                .about("Show the buffer of a running node, or owner and contents of a PLACE")
+                .about("Show the buffers of a running node and its cluster, or owner and contents of a PLACE")
                 .after_help(format!("{PLACES} A node may use the buffer meanwhile."))
                 .arg(place().required(false)),
         )
         .subcommand(
             reaching(Command::new("list"))
-                .about("List the files in the buffer of a running node")
+                .about("List the files in the buffers of a running node and its cluster")
                 .after_help(FILES)
                 .arg(files()),
         )
         .subcommand(
             reaching(Command::new("pin"))
-                .about("Keep files in the buffer of a running node")
+                .about("Keep files in the buffers of a running node and its cluster")
                 .after_help(FILES)
                 .arg(value("for", "TIME", "Keep them for this time from now on [default: until unpin]"))
                 .arg(files()),
@@ -97,13 +97,13 @@ pub(super) fn buffer() -> Command {
         )
         .subcommand(
             reaching(Command::new("drop"))
-                .about("Let files leave the buffer of a running node now")
+                .about("Let files leave the buffers of a running node and its cluster now")
                 .after_help(FILES)
                 .arg(files()),
         )
         .subcommand(
             reaching(Command::new("warm"))
-                .about("Bring files into the buffer of a running node, by a job that sends them nowhere")
+                .about("Bring files into the buffers of a running node and its cluster, by a job that sends them nowhere")
                 .after_help(FILES)
                 .arg(value("for", "TIME", "Keep them for this time from now on [default: 7d]"))
                 .arg(files()),

@@ -1,14 +1,14 @@
 //! `godwit buffer status`, `list`, `pin`, `unpin`, `drop` and `warm` of a running node.
 //! Opens no volume; the node has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ArgMatches;
 use godwit_api::duration::parse_duration;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{
-    BufferChanged, BufferFile, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer, Merge,
-    NewJob, Relay,
+    BufferChanged, BufferFile, BufferNode, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer,
+    Merge, NewJob, Relay,
 };
 use godwit_api::units::human_size;
 use godwit_client::{Buffer, Client, idempotency_key};
@@ -43,10 +43,44 @@ fn status(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         print(
             "this node has no transfer buffer; its settings name one: buffer-path or buffer-device",
         );
-        return Ok(Exit::Complete);
+    } else {
+        print(&lines(&view, &Clock::now()).join("\n"));
     }
-    print(&lines(&view, &Clock::now()).join("\n"));
+    if !view.nodes.is_empty() {
+        print(&pool(&view.nodes));
+    }
     Ok(Exit::Complete)
+}
+
+/// A row for each node of the cluster, and their sum.
+fn pool(nodes: &[BufferNode]) -> String {
+    let figures = |of: &dyn Fn(fn(&BufferNode) -> u64) -> u64| {
+        let size = |figure| human_size(of(figure));
+        vec![
+            size(|node| node.bytes_total),
+            size(|node| node.bytes_free),
+            size(|node| node.bytes_dirty),
+            size(|node| node.bytes_kept),
+            size(|node| node.hit_bytes),
+            size(|node| node.pooled_bytes),
+            size(|node| node.missed_bytes),
+        ]
+    };
+    let row = |node: &BufferNode| {
+        let reason = node.reason.as_ref();
+        let reason = reason.map_or_else(String::new, |why| format!(" ({})", printable(why)));
+        let state = format!("{}{reason}", printable(&node.state));
+        let named = vec![printable(&node.node).to_string(), state];
+        [named, figures(&|figure| figure(node))].concat()
+    };
+    let mut rows: Vec<Vec<String>> = nodes.iter().map(row).collect();
+    let sum =
+        |figure: fn(&BufferNode) -> u64| nodes.iter().map(figure).fold(0, u64::saturating_add);
+    rows.push([vec!["all".to_owned(), String::new()], figures(&sum)].concat());
+    let head = [
+        "NODE", "STATE", "SIZE", "FREE", "DIRTY", "KEPT", "HIT", "POOLED", "MISSED",
+    ];
+    table::plain(&head, &rows)
 }
 
 fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
@@ -88,11 +122,13 @@ fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
 fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let json = matches.get_flag("json");
     let clock = Clock::now();
+    let mut silent = BTreeSet::new();
     for place in places(matches) {
         known_form(&place)?;
         let mut cursor: Option<Vec<u8>> = None;
         loop {
             let page = Buffer::of(client).files(&place, cursor.as_deref())?;
+            silent.extend(page.silent);
             if json {
                 page.files.iter().for_each(print_json);
             } else if !page.files.is_empty() {
@@ -109,7 +145,16 @@ fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(Exit::Complete)
+    for node in &silent {
+        let node = printable(node);
+        complain(&format!(
+            "the node {node} does not answer, so its files are missing; see: godwit cluster status"
+        ));
+    }
+    Ok(match silent.is_empty() {
+        true => Exit::Complete,
+        false => Exit::Partial,
+    })
 }
 
 fn row(file: &BufferFile, clock: &Clock) -> Vec<String> {
@@ -143,7 +188,30 @@ fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Fai
         if matches.get_flag("json") {
             print_json(&changed);
         }
-        let BufferChanged { files, refused } = changed;
+        let BufferChanged {
+            files,
+            refused,
+            nodes,
+        } = changed;
+        for node in &nodes {
+            let name = printable(&node.node);
+            match &node.problem {
+                Some(problem) => {
+                    complain(&format!(
+                        "{shown}: the node {name} has not done it: {}; see: godwit cluster status",
+                        printable(problem)
+                    ));
+                    exit = Exit::Partial;
+                }
+                None if !matches.get_flag("json") => {
+                    print(&format!(
+                        "{shown}: the node {name} has {} files",
+                        node.files
+                    ));
+                }
+                None => {}
+            }
+        }
         if refused > 0 {
             complain(&format!(
                 "{shown}: {refused} files do not stay, because others have reserved the room"
@@ -179,7 +247,7 @@ fn warm(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         let known = known_form(&place)?;
         if known.site != HERE {
             return Err(Failure::usage(format!(
-                "{}: a node fills its own buffer only; write {HERE}:/EXPORT/PATH",
+                "{}: a cluster fills its own buffers only; write {HERE}:/EXPORT/PATH",
                 shown(&place)
             )));
         }
