@@ -309,7 +309,7 @@ fn answer(
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
     if let Question::Buffer(_) | Question::Extent(_) = &question {
-        return extent::about_buffer(shared, is_member, &question);
+        return extent::about_buffer(shared, (peer, is_member), &question);
     }
     // The figures of the host reveal its other work, so only a node whose transfer runs here gets them.
     if question == (Question::Host {}) && shared.table.count_of(&peer).0 == 0 {

@@ -440,6 +440,12 @@ impl AnswerBuffer for Shared {
     fn answer(&self, question: &BufferQuestion) -> Result<BufferAnswer, Refusal> {
         Ok(answer_of(self.config.control.as_deref(), question))
     }
+
+    fn shares(&self, member: &str, export: &str) -> bool {
+        let rows = self.config.replica.reader().objects_by::<Node>(member);
+        let mut rows = rows.unwrap_or_default().into_iter();
+        rows.any(|row| row.exports.iter().any(|name| name == export))
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

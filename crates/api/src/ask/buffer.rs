@@ -149,6 +149,9 @@ pub trait AnswerBuffer: Send + Sync {
     /// # Errors
     /// The question names too much.
     fn answer(&self, question: &BufferQuestion) -> Result<BufferAnswer, Refusal>;
+
+    /// Whether the member with this identity serves the export, too. Then it can read the same files there itself.
+    fn shares(&self, member: &str, export: &str) -> bool;
 }
 
 #[cfg(test)]

@@ -160,6 +160,23 @@ fn every_question_is_known() {
         }),
         Question::Running {},
         Question::Host {},
+        Question::Buffer(BufferQuestion::Keep {
+            export: "data".to_owned(),
+            below: Text::from("run42"),
+            seconds: Some(5),
+        }),
+        Question::Extent(Box::new(AskExtent {
+            export: "data".to_owned(),
+            path: Text(vec![0xff]),
+            bytes: 5,
+            stamp: u64::MAX,
+            offset: 0,
+            length: 5,
+            from: 2,
+            fill: true,
+            keep_ms: Some(1),
+            next: vec![4],
+        })),
         Question::Cluster(Box::new(ClusterQuestion::Carry(Carried {
             of: "a".to_owned(),
             to: 2,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use godwit_api::ask::{
     Answer, AskExtent, EXTENT_PART_BYTES_MAX, ExtentPart, NEXT_MAX, Question, Refusal, code,
 };
+use godwit_net::IdentityId;
 use godwit_run::Process;
 use godwit_run::local::Access;
 use godwit_tree::{OpenStorage, PoolFault, PoolQuestion};
@@ -17,23 +18,37 @@ use crate::Shared;
 /// The longest time for which a question makes a file stay, as of a user.
 const KEEP_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Answers about the transfer buffer. A member acts for the users of the cluster, and has checked their rights.
+/// Answers about the transfer buffer. A member acts for the users of the cluster, and has checked their rights. It gets contents only of an
+/// export that it serves, too: so it reads nothing that it does not reach itself.
 pub(super) fn about_buffer(
     shared: &Shared,
-    is_member: bool,
+    (peer, is_member): (IdentityId, bool),
     question: &Question,
 ) -> Result<Answer, Refusal> {
     if !is_member {
         let message = "only nodes of the same cluster may use the transfer buffer of this node";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
-    match (question, &shared.config.buffer) {
-        (Question::Extent(wish), _) => shared.here.extent(&shared.config.process, wish),
-        (Question::Buffer(question), Some(buffer)) => buffer.answer(question).map(Answer::Buffer),
-        _ => {
-            let message = "this node shows no transfer buffer";
-            Err(Refusal::new(code::UNSUPPORTED, message))
+    let Some(buffer) = &shared.config.buffer else {
+        let message = "this node shows no transfer buffer";
+        return Err(Refusal::new(code::UNSUPPORTED, message));
+    };
+    match question {
+        Question::Extent(wish) if buffer.shares(&peer.to_string(), &wish.export) => {
+            shared.here.extent(&shared.config.process, wish)
         }
+        Question::Extent(wish) => Err(Refusal::new(
+            code::NOT_GRANTED,
+            format!(
+                "the asking node does not serve the export {:?}, so it gets no contents of it",
+                wish.export
+            ),
+        )),
+        Question::Buffer(question) => buffer.answer(question).map(Answer::Buffer),
+        _ => Err(Refusal::new(
+            code::INVALID,
+            "this question is not about the buffer",
+        )),
     }
 }
 

@@ -55,7 +55,7 @@ fn status(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
 /// A row for each node of the cluster, and their sum.
 fn pool(nodes: &[BufferNode]) -> String {
     let figures = |of: &dyn Fn(fn(&BufferNode) -> u64) -> u64| {
-        let size = |figure| human_size(of(figure));
+        let size = |figure: fn(&BufferNode) -> u64| human_size(of(figure));
         vec![
             size(|node| node.bytes_total),
             size(|node| node.bytes_free),

@@ -57,6 +57,7 @@ const GONE: &str = "no_such_claim";
 const NO_JOB: &str = "no_such_job";
 const NOT_IN: &str = "not_let_in";
 const OTHER: &str = "other_cluster";
+const UNKNOWN: &str = "unsupported";
 
 /// The year 2100. Access for a job ends sooner.
 const FAR: i64 = 4_102_444_800_000;
@@ -163,6 +164,17 @@ const TABLE: &[Row] = &[
     (
         "running",
         [WHO, NO, NO, WHO, NO, NO, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
+    (
+        "buffer",
+        [WHO, NO, NO, WHO, NO, NO, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
+    // The asked node has no buffer.
+    (
+        "extent",
+        [
+            WHO, NO, NO, WHO, NO, NO, UNKNOWN, WHO, WHO, WHO, NOT_SO, NOT_SO,
+        ],
     ),
     // No subject has a transfer here: `shown` has a node that does.
     (

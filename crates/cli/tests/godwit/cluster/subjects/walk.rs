@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Announce, Answer, AskSites as _, Carried, ClaimPlace, CleanPlace, ClusterQuestion, GrantJob,
-    JoinCluster, KnownNode, ListPlace, MakeDirectory, ManifestAfter, Mark, PastAfter, Peer,
-    Question, Refusal, ReleaseClaim, RemovePlace, RenamePlace, RenewClaim, RunJob, SealPlace,
-    SteerJob, SteerVerb,
+    Announce, Answer, AskExtent, AskSites as _, BufferQuestion, Carried, ClaimPlace, CleanPlace,
+    ClusterQuestion, GrantJob, JoinCluster, KnownNode, ListPlace, MakeDirectory, ManifestAfter,
+    Mark, PastAfter, Peer, Question, Refusal, ReleaseClaim, RemovePlace, RenamePlace, RenewClaim,
+    RunJob, SealPlace, SteerJob, SteerVerb,
 };
 use godwit_api::grant::{Grant, Mandate, Subject};
 use godwit_api::job::{ClaimId, Text};
@@ -309,6 +309,24 @@ impl Walk {
             }),
             "running" => Question::Running {},
             "host" => Question::Host {},
+            "buffer" => Question::Buffer(BufferQuestion::Files {
+                export: "data".to_owned(),
+                below: Text::from(own.as_str()),
+                after: None,
+                most: 5,
+            }),
+            "extent" => Question::Extent(Box::new(AskExtent {
+                export: "data".to_owned(),
+                path: Text::from(format!("{own}/old").as_str()),
+                bytes: 7,
+                stamp: 1,
+                offset: 0,
+                length: 7,
+                from: 0,
+                fill: true,
+                keep_ms: None,
+                next: Vec::new(),
+            })),
             kind => Question::Cluster(Box::new(self.of_cluster(kind))),
         }
     }
