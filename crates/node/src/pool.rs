@@ -106,8 +106,13 @@ struct Member {
     mate: Arc<Mate>,
     /// The node, to the choice of places.
     place: u64,
+    /// Size of its buffer.
+    bytes: u64,
     exports: Vec<String>,
 }
+
+/// A node with its answer, or the reason why there is none.
+type Answered = (Arc<Mate>, Result<BufferAnswer, String>);
 
 impl Pool {
     /// The pool of this node's cluster. A node with a buffer looks from now on who else has one.
@@ -188,31 +193,44 @@ impl Shared {
     fn look(&self) {
         let rows = self.others();
         let answers = self.ask_all(&rows, &BufferQuestion::View {}, LOOK_WITHIN);
+        self.note(&rows, &answers, true);
+        for (mate, _) in answers {
+            mate.extents.trim();
+        }
+    }
+
+    /// Notes who is in the pool by these answers. Only after a patient look a silent member is none.
+    fn note(&self, rows: &[Node], answers: &[Answered], is_patient: bool) {
         let Some(buffer) = &self.config.buffer else {
             return;
         };
         let before = Arc::clone(&lock(&self.members));
-        let was_member = |place| before.iter().any(|member| member.place == place);
         let (mut members, mut room) = (Vec::new(), 0_u64);
         for (row, (mate, answer)) in rows.iter().zip(answers) {
-            mate.extents.trim();
             let place = place::node(&row.identity);
-            let Ok(BufferAnswer::View(view)) = answer else {
-                // Only the loss of a member is news.
-                if was_member(place) {
-                    self.blame(&mate, Misdeed::Silent);
+            let bytes = match answer {
+                Ok(BufferAnswer::View(view)) => {
+                    lock(&mate.watch).handle_heard(self.now());
+                    let shares = view.extent_bytes == u64::from(buffer.extent_bytes());
+                    if shares { view.bytes_total } else { 0 }
                 }
-                continue;
+                _ => match before.iter().find(|member| member.place == place) {
+                    // Only the loss of a member is news.
+                    Some(_) if is_patient => {
+                        self.blame(mate, Misdeed::Silent);
+                        0
+                    }
+                    Some(member) => member.bytes,
+                    None => 0,
+                },
             };
-            lock(&mate.watch).handle_heard(self.now());
-            let shares =
-                view.bytes_total > 0 && view.extent_bytes == u64::from(buffer.extent_bytes());
-            if shares {
-                room = room.saturating_add(view.bytes_total / 10 * 9);
+            if bytes > 0 {
+                room = room.saturating_add(bytes / 10 * 9);
                 members.push(Member {
+                    mate: Arc::clone(mate),
                     place,
+                    bytes,
                     exports: row.exports.clone(),
-                    mate,
                 });
             }
         }
@@ -256,12 +274,7 @@ impl Shared {
     }
 
     /// Asks these nodes at once. All answers come within this time, in the order of the nodes.
-    fn ask_all(
-        &self,
-        rows: &[Node],
-        question: &BufferQuestion,
-        within: Duration,
-    ) -> Vec<(Arc<Mate>, Result<BufferAnswer, String>)> {
+    fn ask_all(&self, rows: &[Node], question: &BufferQuestion, within: Duration) -> Vec<Answered> {
         let until = Instant::now() + within;
         let begun: Vec<_> = rows
             .iter()
@@ -415,7 +428,11 @@ impl BufferMates for Shared {
             BufferQuestion::Files { .. } => LISTED_WITHIN,
             BufferQuestion::Keep { .. } | BufferQuestion::Drop { .. } => CHANGED_WITHIN,
         };
-        let answers = self.ask_all(&self.others(), question, within);
+        let rows = self.others();
+        let answers = self.ask_all(&rows, question, within);
+        if matches!(question, BufferQuestion::View {}) {
+            self.note(&rows, &answers, false);
+        }
         answers
             .into_iter()
             .map(|(mate, answer)| (mate.name.clone(), answer))

@@ -20,6 +20,7 @@ mod memory;
 mod no_room;
 mod past;
 mod paused;
+mod pooled;
 mod recovery;
 mod refused;
 mod shown;

@@ -48,7 +48,7 @@ impl BufferMetrics {
         );
         registry.register_with_unit(
             "buffer_moved",
-            "Amounts since the start of the node: served from the buffer (hit), read from exports instead (missed), written to it (filled), \
+            "Amounts since the start of the node: served from the buffer (hit), read from exports instead (missed), got from other nodes (pooled), written to it (filled), \
              moved on to slow storage (drained), past it (passed), and not as written (damaged)",
             Unit::Bytes,
             self.moved.clone(),
@@ -98,6 +98,7 @@ impl BufferMetrics {
         for (way, bytes) in [
             ("hit", view.hit_bytes),
             ("missed", view.missed_bytes),
+            ("pooled", view.pooled_bytes),
             ("filled", view.filled_bytes),
             ("drained", view.drained_bytes),
             ("passed", view.passed_bytes),
