@@ -10,7 +10,7 @@ mod exchange;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
@@ -89,7 +89,6 @@ struct Shared {
     asked: AtomicU64,
     stopping: Mutex<bool>,
     woken: Condvar,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Another node.
@@ -130,15 +129,14 @@ impl Pool {
             asked: AtomicU64::new(0),
             stopping: Mutex::new(false),
             woken: Condvar::new(),
-            thread: Mutex::new(None),
         });
         if let Some(buffer) = &shared.config.buffer {
             let mates: Arc<dyn Mates> = Arc::clone(&shared) as Arc<dyn Mates>;
             buffer.join_pool(&mates);
             let looking = Arc::clone(&shared);
             let thread = Builder::new().name("gw-pool".to_owned());
-            let thread = thread.spawn(move || looking.follow())?;
-            *lock(&shared.thread) = Some(thread);
+            // No thread joins it: a look at a silent node takes seconds.
+            thread.spawn(move || looking.follow())?;
         }
         Ok(Self(shared))
     }
@@ -162,11 +160,6 @@ impl Pool {
     pub(crate) fn stop(&self) {
         *lock(&self.0.stopping) = true;
         self.0.woken.notify_all();
-        let thread = lock(&self.0.thread).take();
-        if let Some(thread) = thread {
-            // If the thread panicked, the panic was already printed.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -145,34 +145,31 @@ impl PoolAnswers {
         }
         let at = question.offset + u64::from(from);
         let key = question.key();
-        let part = |bytes: Vec<u8>, filled| PoolPart {
-            filled,
+        if open.is_none() && !buffer.has(&key, question.offset) {
+            return Err(PoolFault::NotHeld);
+        }
+        let extent = match self.begin(buffer, question, true, open) {
+            Begun::Ready(extent) => extent,
+            Begun::Full => return Err(PoolFault::Later),
+            Begun::Flies(flight) => match flight.wait(WAITS) {
+                Landed::Here(extent) => extent,
+                Landed::Failed(fault) => return Err(fault),
+                Landed::Silent | Landed::Late | Landed::Waits => return Err(PoolFault::Later),
+            },
+        };
+        let bytes = slice(&extent, from, bytes)?;
+        Ok(PoolPart {
+            filled: extent.filled,
             checksum: checksum(&key, at, &bytes),
             bytes,
-        };
-        let mut out = vec![0; bytes];
-        let named = buffer.named(key.clone(), question.keep());
-        if named.is_some_and(|named| named.find(at, &mut out)) {
-            return Ok(part(out, false));
-        }
-        let open = open.ok_or(PoolFault::NotHeld)?;
-        let flight = match self.begin(buffer, question, true, open) {
-            Begun::Ready(extent) => return Ok(part(slice(&extent, from, bytes)?, extent.filled)),
-            Begun::Flies(flight) => flight,
-            Begun::Full => return Err(PoolFault::Later),
-        };
-        match flight.wait(WAITS) {
-            Landed::Here(extent) => Ok(part(slice(&extent, from, bytes)?, extent.filled)),
-            Landed::Failed(fault) => Err(fault),
-            Landed::Silent | Landed::Late | Landed::Waits => Err(PoolFault::Later),
-        }
+        })
     }
 
     /// Reads a further extent into the buffer in the background, if there is room for the work.
     pub fn ahead(&self, buffer: &Buffer, question: &PoolQuestion, open: &OpenStorage) {
         let is_new = || !buffer.has(&question.key(), question.offset);
         if question.check(buffer.extent_bytes()).is_ok() && is_new() {
-            self.begin(buffer, question, false, open);
+            self.begin(buffer, question, false, Some(open));
         }
     }
 
@@ -181,12 +178,17 @@ impl PoolAnswers {
         buffer: &Buffer,
         question: &PoolQuestion,
         is_urgent: bool,
-        open: &OpenStorage,
+        open: Option<&OpenStorage>,
     ) -> Begun<Extent, PoolFault> {
-        let (buffer, open) = (buffer.clone(), Arc::clone(open));
+        let (buffer, open) = (buffer.clone(), open.cloned());
         let wish = question.clone();
         let key = (question.key(), question.offset);
+        // Whole extents stay in memory for the questions about their further parts.
         self.0.begin(key, is_urgent, move |_| {
+            if let Some(held) = held(&buffer, &wish) {
+                return Ok(held);
+            }
+            let open = open.ok_or(PoolFault::NotHeld)?;
             let storage = open().map_err(PoolFault::Unread)?;
             fill(&buffer, &*storage, &wish)
         })
@@ -246,6 +248,16 @@ impl PoolQuestion {
     }
 }
 
+/// An extent that the buffer has.
+fn held(buffer: &Buffer, question: &PoolQuestion) -> Option<Extent> {
+    let named = buffer.named(question.key(), question.keep())?;
+    let mut bytes = vec![0; usize::try_from(question.length).unwrap_or(usize::MAX)];
+    named.find(question.offset, &mut bytes).then_some(Extent {
+        bytes,
+        filled: false,
+    })
+}
+
 /// Reads an extent of a file into the buffer, if the file has the generation here, too.
 fn fill(
     buffer: &Buffer,
@@ -270,12 +282,6 @@ fn fill(
     let buffered = buffer.file(question.key(), question.keep());
     let buffered = buffered.ok_or_else(|| unread("the buffer cannot have it".to_owned()))?;
     let mut bytes = vec![0; usize::try_from(question.length).unwrap_or(usize::MAX)];
-    if buffered.find(question.offset, &mut bytes) {
-        return Ok(Extent {
-            bytes,
-            filled: false,
-        });
-    }
     let mut done = 0;
     while done < bytes.len() {
         let at = question.offset + done as u64;
