@@ -70,7 +70,7 @@ fn pool(nodes: &[BufferNode]) -> String {
         let reason = node.reason.as_ref();
         let reason = reason.map_or_else(String::new, |why| format!(" ({})", printable(why)));
         let state = format!("{}{reason}", printable(&node.state));
-        let named = vec![printable(&node.node).to_string(), state];
+        let named = vec![printable(&node.node), state];
         [named, figures(&|figure| figure(node))].concat()
     };
     let mut rows: Vec<Vec<String>> = nodes.iter().map(row).collect();

@@ -264,7 +264,7 @@ fn fill(
     storage: &dyn Storage,
     question: &PoolQuestion,
 ) -> Result<Extent, PoolFault> {
-    let unread = |what: String| PoolFault::Unread(what);
+    let unread = PoolFault::Unread;
     if storage.origin() != Some(question.origin) {
         return Err(unread("the export has another directory".to_owned()));
     }
