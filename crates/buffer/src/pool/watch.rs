@@ -10,7 +10,7 @@ const OUT_MOST: Duration = Duration::from_secs(300);
 /// A node that sent wrong bytes is left out for this long at least.
 const OUT_LIAR: Duration = Duration::from_secs(600);
 
-/// What a node did wrong.
+/// The misdeed of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misdeed {
     /// It did not answer in time.

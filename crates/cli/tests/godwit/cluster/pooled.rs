@@ -12,7 +12,7 @@ use super::super::sites::{submit, wait_for};
 use super::{Site, invite, join_by, up};
 
 const NODES: usize = 3;
-const LARGE: usize = 40 * 1024 * 1024 + 77;
+const LARGE: usize = 20 * 1024 * 1024 + 77;
 const SMALL: usize = 3000;
 const SMALL_FILES: usize = 30;
 const TOTAL: u64 = (LARGE + SMALL * SMALL_FILES) as u64;

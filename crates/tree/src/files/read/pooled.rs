@@ -309,3 +309,6 @@ impl PoolQuestion {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
