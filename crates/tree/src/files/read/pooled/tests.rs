@@ -64,7 +64,8 @@ impl World {
                     ..FsOptions::new(Confine::Export)
                 };
                 let storage = FsStorage::open_with(&export, &spill, options);
-                Ok(Arc::new(storage.expect("opened")))
+                let storage: Arc<dyn Storage> = Arc::new(storage.expect("opened"));
+                Ok(storage)
             })
         };
         let world = Self {
