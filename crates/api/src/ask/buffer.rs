@@ -101,7 +101,7 @@ pub struct ExtentPart {
     pub filled: bool,
     /// Checksum over the name of the part and its bytes.
     pub checksum: u64,
-    /// The bytes.
+    /// The bytes. None means that the asked node reads the extent now, and is to be asked again.
     pub bytes: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ impl ExtentPart {
         let broken = || Refusal::new(code::BROKEN, "the part of an extent cannot be read");
         let (filled, rest) = rest.split_first().ok_or_else(broken)?;
         let (checksum, bytes) = rest.split_first_chunk::<8>().ok_or_else(broken)?;
-        if *filled > 1 || bytes.is_empty() || bytes.len() > EXTENT_PART_BYTES_MAX {
+        if *filled > 1 || bytes.len() > EXTENT_PART_BYTES_MAX {
             return Err(broken());
         }
         Ok(Some(Self {
@@ -168,7 +168,7 @@ mod tests {
         let document = part.to_document();
         assert_eq!(ExtentPart::parse(&document), Ok(Some(part)));
         assert_eq!(ExtentPart::parse(br#"{"version":1}"#), Ok(None));
-        for end in MAGIC.len()..MAGIC.len() + 10 {
+        for end in MAGIC.len()..MAGIC.len() + 9 {
             assert!(ExtentPart::parse(&document[..end]).is_err(), "{end}");
         }
         let mut other = document.clone();

@@ -95,20 +95,18 @@ impl Here {
                 self.extents().ahead(buffer, &next, &open);
             }
         }
-        let part = part.map_err(|fault| refused(&fault))?;
-        Ok(Answer::Extent(ExtentPart {
-            filled: part.filled,
-            checksum: part.checksum,
-            bytes: part.bytes,
-        }))
-    }
-}
-
-fn refused(fault: &PoolFault) -> Refusal {
-    let message = fault.to_string();
-    match fault {
-        PoolFault::NoExtent => Refusal::new(code::INVALID, message),
-        PoolFault::NotHeld | PoolFault::Unread(_) => Refusal::new(code::NOT_FOUND, message),
-        PoolFault::Later => Refusal::later(code::BUSY, message),
+        match part {
+            Ok(part) => Ok(Answer::Extent(ExtentPart {
+                filled: part.filled,
+                checksum: part.checksum,
+                bytes: part.bytes,
+            })),
+            // This is no refusal, of which the log would have a line.
+            Err(PoolFault::Later) => Ok(Answer::Extent(ExtentPart::default())),
+            Err(fault @ PoolFault::NoExtent) => Err(Refusal::new(code::INVALID, fault.to_string())),
+            Err(fault @ (PoolFault::NotHeld | PoolFault::Unread(_))) => {
+                Err(Refusal::new(code::NOT_FOUND, fault.to_string()))
+            }
+        }
     }
 }
