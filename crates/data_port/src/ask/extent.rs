@@ -85,16 +85,14 @@ impl Here {
                     .map_err(|error| error.to_string())
             })
         };
-        let range = (wish.from, EXTENT_PART_BYTES_MAX);
-        let part = self
-            .extents()
-            .part(buffer, &question, range, wish.fill.then_some(&open));
-        if wish.fill {
-            for offset in wish.next.iter().take(NEXT_MAX) {
-                let next = question.at(*offset, buffer.extent_bytes());
-                self.extents().ahead(buffer, &next, &open);
-            }
-        }
+        let next = wish.next.get(..NEXT_MAX.min(wish.next.len()));
+        let part = self.extents().part(
+            buffer,
+            &question,
+            (wish.from, EXTENT_PART_BYTES_MAX),
+            wish.fill.then_some(&open),
+            next.unwrap_or_default(),
+        );
         match part {
             Ok(part) => Ok(Answer::Extent(ExtentPart {
                 filled: part.filled,

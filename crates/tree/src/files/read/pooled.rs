@@ -126,7 +126,8 @@ impl Default for PoolAnswers {
 }
 
 impl PoolAnswers {
-    /// The part of an extent that begins at its byte `from`, of at most `most` bytes. With `open`, the extent is read if it is not there.
+    /// The part of an extent that begins at its byte `from`, of at most `most` bytes. With `open`, the extent is read if it is not there, and
+    /// the extents at `next` in the background.
     ///
     /// # Errors
     /// The extent cannot be had now, or at all.
@@ -136,6 +137,7 @@ impl PoolAnswers {
         question: &PoolQuestion,
         (from, most): (u32, usize),
         open: Option<&OpenStorage>,
+        next: &[u64],
     ) -> Result<PoolPart, PoolFault> {
         question.check(buffer.extent_bytes())?;
         let left = question.length.saturating_sub(from);
@@ -148,7 +150,12 @@ impl PoolAnswers {
         if open.is_none() && !buffer.has(&key, question.offset) {
             return Err(PoolFault::NotHeld);
         }
-        let extent = match self.begin(buffer, question, true, open) {
+        let begun = self.begin(buffer, question, true, open);
+        for (offset, open) in next.iter().zip(open.into_iter().cycle()) {
+            let further = question.at(*offset, buffer.extent_bytes());
+            self.ahead(buffer, &further, open);
+        }
+        let extent = match begun {
             Begun::Ready(extent) => extent,
             Begun::Full => return Err(PoolFault::Later),
             Begun::Flies(flight) => match flight.wait(WAITS) {
@@ -166,7 +173,7 @@ impl PoolAnswers {
     }
 
     /// Reads a further extent into the buffer in the background, if there is room for the work.
-    pub fn ahead(&self, buffer: &Buffer, question: &PoolQuestion, open: &OpenStorage) {
+    fn ahead(&self, buffer: &Buffer, question: &PoolQuestion, open: &OpenStorage) {
         let is_new = || !buffer.has(&question.key(), question.offset);
         if question.check(buffer.extent_bytes()).is_ok() && is_new() {
             self.begin(buffer, question, false, Some(open));

@@ -110,7 +110,7 @@ impl World {
     ) -> Result<PoolPart, PoolFault> {
         loop {
             let open = fill.then_some(&self.open);
-            let part = answers.part(&self.buffer, question, (from, PART), open);
+            let part = answers.part(&self.buffer, question, (from, PART), open, &[]);
             match part {
                 Err(PoolFault::Later) => {}
                 part => return part,
@@ -161,7 +161,11 @@ fn an_extent_is_read_once_for_all_its_parts_and_then_comes_from_flash() {
 
     // The end of the file, ahead of a question.
     let last = world.question(u64::from(EXTENT));
-    answers.ahead(&world.buffer, &last, &world.open);
+    let end = [u64::from(EXTENT)];
+    let range = (0, PART);
+    let open = Some(&world.open);
+    let again = answers.part(&world.buffer, &first, range, open, &end);
+    again.expect("a part");
     let held = world.wait_until_held(&last);
     assert!(held.bytes == contents()[EXTENT as usize..]);
 }
