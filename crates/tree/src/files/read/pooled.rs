@@ -151,9 +151,11 @@ impl PoolAnswers {
             return Err(PoolFault::NotHeld);
         }
         let begun = self.begin(buffer, question, true, open);
-        for (offset, open) in next.iter().zip(open.into_iter().cycle()) {
-            let further = question.at(*offset, buffer.extent_bytes());
-            self.ahead(buffer, &further, open);
+        if let Some(open) = open {
+            for offset in next {
+                let further = question.at(*offset, buffer.extent_bytes());
+                self.ahead(buffer, &further, open);
+            }
         }
         let extent = match begun {
             Begun::Ready(extent) => extent,
