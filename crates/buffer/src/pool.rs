@@ -5,7 +5,6 @@ pub mod flights;
 pub mod place;
 pub mod watch;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,12 +51,6 @@ pub trait Mates: Send + Sync {
 
     /// Bytes that the buffers of the other nodes hold.
     fn room(&self) -> u64;
-}
-
-impl fmt::Debug for dyn Mates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mates").finish_non_exhaustive()
-    }
 }
 
 /// Checksum of bytes that one node sends to another: over their place, too, so that no other bytes have it.
