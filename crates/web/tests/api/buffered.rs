@@ -118,6 +118,6 @@ fn the_buffers_of_all_nodes_are_shown_and_changed_and_a_silent_node_is_named() {
     // A place of another site is refused here, and the other nodes hear nothing of it.
     let asked = others.0.lock().unwrap().len();
     let elsewhere = json!({"place": "siteB:/data"});
-    client.post("/api/v1/buffer/drop", &elsewhere).expect(400);
+    client.post("/api/v1/buffer/drop", &elsewhere).expect(422);
     assert_eq!(others.0.lock().unwrap().len(), asked);
 }
