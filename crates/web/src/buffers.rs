@@ -13,6 +13,11 @@ use crate::config::BufferControl;
 /// Most files of a page for another node: as for a client.
 const PAGE_MAX: usize = 1000;
 
+/// Most bytes of such a page; a document has 1 MiB.
+const PAGE_BYTES_MAX: usize = 900 << 10;
+/// Most bytes of a file in a document, without its path.
+const FILE_BYTES: usize = 200;
+
 /// The answers of the other nodes, by their names.
 pub(crate) type Answers = Vec<(String, Result<BufferAnswer, String>)>;
 
@@ -42,7 +47,7 @@ pub fn answer_of(buffer: Option<&dyn BufferControl>, question: &BufferQuestion) 
                 .clamp(1, PAGE_MAX);
             let after = after.as_ref().map(|after| &after.0[..]);
             let page = buffer.map(|buffer| buffer.files(export, &below.0, after, most));
-            BufferAnswer::Files(page.unwrap_or_default())
+            BufferAnswer::Files(cut(page.unwrap_or_default()))
         }
         BufferQuestion::Keep {
             export,
@@ -56,6 +61,20 @@ pub fn answer_of(buffer: Option<&dyn BufferControl>, question: &BufferQuestion) 
             changed(buffer.map(|buffer| buffer.drop_files(export, &below.0)))
         }
     }
+}
+
+/// Cuts a page to the length of a document, in which a byte of a path may take six.
+fn cut(mut page: BufferFiles) -> BufferFiles {
+    let mut bytes = 0;
+    let at = page.files.iter().position(|file| {
+        bytes += 6 * file.path.0.len() + FILE_BYTES;
+        bytes > PAGE_BYTES_MAX
+    });
+    if let Some(at) = at {
+        page.files.truncate(at.max(1));
+        page.next = page.files.last().map(|file| file.path.clone());
+    }
+    page
 }
 
 /// A row for each node. A node whose extents have another size shares none with this one.
@@ -213,6 +232,22 @@ mod tests {
         assert_eq!(paths(&merged), [(&b"a"[..], 8), (&b"b"[..], 2)]);
         assert_eq!(merged.next, Some(Text::from("b")));
         assert_eq!(merged.silent, ["n3"]);
+    }
+
+    #[test]
+    fn a_page_for_another_node_fits_into_a_document() {
+        let files =
+            (0..1000).map(|number| file(&format!("{number:04}{}", "\u{1}".repeat(4000)), 1));
+        let page = BufferFiles {
+            files: files.collect(),
+            ..BufferFiles::default()
+        };
+        let page = cut(page);
+        let last = page.files.last().map(|file| file.path.clone());
+        assert!(page.files.len() < 1000 && page.next == last);
+        let document = godwit_api::ask::Answer::Buffer(BufferAnswer::Files(page)).to_document();
+        assert!(document.len() < 1 << 20, "{}", document.len());
+        assert_eq!(cut(self::page(&[("a", 1)], None)).next, None);
     }
 
     #[test]
