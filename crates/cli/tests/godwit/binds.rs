@@ -1,6 +1,8 @@
 //! Owns the tests of trees with mounts: one directory that several paths lead to.
 //! Links to directories and ends of one path are tested in `itself`.
 
+use std::time::Duration;
+
 use super::full::unshare;
 use super::rig::Rig;
 use super::sites::{allow, know, wait_for};
@@ -187,7 +189,15 @@ fn destinations_of_a_job_that_two_exports_lead_to_one_directory_are_refused() {
     let submit = |one: &str, other: &str| {
         let to = ["--to", one, "--to", other];
         let set = ["--sync", "--setting", "delete=true", "--wait"];
-        rig.admin(&[&["job", "submit", "here:/data/src"][..], &to, &set].concat())
+        let line = [&["job", "submit", "here:/data/src"][..], &to, &set].concat();
+        // A node takes such jobs a moment after its start.
+        loop {
+            let outcome = rig.admin(&line);
+            if !outcome.complaint.contains("cluster is at level") {
+                return outcome;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
     };
     let before = state(&rig.export);
     for (one, other, words) in [

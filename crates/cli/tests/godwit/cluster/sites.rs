@@ -437,10 +437,10 @@ fn late_calls_of_a_node_with_a_hanging_mount_change_nothing() {
         fs::write(directory.join(format!("f{n}")), content).expect("written");
     }
     let wait = "stall-deadline=600s";
-    let line = ["--limit", "15MB", "--divide", "always", "--setting", wait];
+    let line = ["--limit", "10MB", "--divide", "always", "--setting", wait];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     wait_for(&site.nodes[0], &id, |job| {
-        job["progress"]["bytes"].as_u64() > Some(15_000_000) && writes(&there.nodes[2])
+        job["progress"]["bytes"].as_u64() > Some(10_000_000) && writes(&there.nodes[2])
     });
     mount.signal(Signal::STOP);
     let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
