@@ -48,8 +48,8 @@ impl BufferMetrics {
         );
         registry.register_with_unit(
             "buffer_moved",
-            "Amounts since the start of the node: served from the buffer (hit), read from exports instead (missed), got from other nodes (pooled), written to it (filled), \
-             moved on to slow storage (drained), past it (passed), and not as written (damaged)",
+            "Amounts since the start of the node: served from the buffer (hit), read from exports (missed), from other nodes (pooled), \
+             written to it (filled), moved to slow storage (drained), past it (passed), not as written (damaged)",
             Unit::Bytes,
             self.moved.clone(),
         );
