@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::digest::{Digest, DigestState, Format};
 use crate::place::open_file;
 use crate::write::{self, escaped};
-use crate::{Error, read};
+use crate::{Error, Reading, Watch, read};
 
 /// The file of the chain in the folder of the history.
 pub(crate) const FILE: &str = "ascmhl_chain.xml";
@@ -22,10 +22,14 @@ pub(crate) struct Link {
 }
 
 /// Reads the chain in a folder.
-pub(crate) fn load(folder: &Path) -> Result<Vec<Link>, Error> {
+pub(crate) fn load(folder: &Path, watch: &Watch<'_>) -> Result<Vec<Link>, Error> {
     let path = folder.join(FILE);
     let file = open_file(&path).map_err(Error::io(&path))?;
-    read::chain(BufReader::new(file)).map_err(|reason| Error::malformed(&path, reason))
+    match read::chain(BufReader::new(Reading { file, watch })) {
+        Ok(links) => Ok(links),
+        Err(_) if watch.is_stopped() => Err(Error::Stopped),
+        Err(reason) => Err(Error::malformed(&path, reason)),
+    }
 }
 
 /// Puts the chain into a folder. When the call returns, the chain is safe from a power cut.
@@ -48,11 +52,14 @@ pub(crate) fn store(folder: &Path, links: &[Link]) -> Result<(), Error> {
 }
 
 /// The C4 digest of a file.
-pub(crate) fn digest_of(path: &Path) -> Result<Digest, Error> {
+pub(crate) fn digest_of(path: &Path, watch: &Watch<'_>) -> Result<Digest, Error> {
     let mut file = open_file(path).map_err(Error::io(path))?;
     let mut running = DigestState::new(Format::C4);
     let mut buffer = vec![0; 1 << 20];
     loop {
+        if watch.is_stopped() {
+            return Err(Error::Stopped);
+        }
         let count = io::Read::read(&mut file, &mut buffer).map_err(Error::io(path))?;
         if count == 0 {
             return Ok(running.finish());

@@ -12,7 +12,7 @@ use crate::chain::{self, Link};
 use crate::digest::{Digest, Format};
 use crate::generation::Generation;
 use crate::place::open_file;
-use crate::{Error, FOLDER, read};
+use crate::{Error, FOLDER, Reading, Watch, read};
 
 /// The patterns of a history without generations.
 const IGNORED: [&str; 3] = [".DS_Store", "ascmhl", "ascmhl/"];
@@ -66,8 +66,8 @@ impl History {
     /// Reads the history of a directory, or makes an empty one if the directory has none.
     ///
     /// # Errors
-    /// A generation is missing, changed, malformed or not in the chain.
-    pub(crate) fn load(root: &Path) -> Result<Self, Error> {
+    /// A generation is missing, changed, malformed or not in the chain, or the caller stops the work.
+    pub(crate) fn load(root: &Path, watch: &Watch<'_>) -> Result<Self, Error> {
         let folder = root.join(FOLDER);
         let mut made = Self::empty(root);
         match fs::symlink_metadata(&folder) {
@@ -76,17 +76,17 @@ impl History {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(made),
             Err(error) => return Err(Error::io(&folder)(error)),
         }
-        made.links = chain::load(&folder)?;
+        made.links = chain::load(&folder, watch)?;
         refuse_strangers(&folder, &made.links)?;
         for link in made.links.clone() {
             let path = folder.join(&link.file);
-            if chain::digest_of(&path)? != link.digest {
+            if chain::digest_of(&path, watch)? != link.digest {
                 return Err(Error::malformed(
                     &path,
                     "was changed after it was written: the chain has another digest for it",
                 ));
             }
-            made.add(parse(&path)?);
+            made.add(parse(&path, watch)?);
             // Each generation is bounded, and may have other files than those before it.
             if made.files.len() > read::FILES_MAX || made.bytes > read::TEXTS_MAX {
                 return Err(Error::malformed(
@@ -103,10 +103,10 @@ impl History {
     }
 
     /// Reads one generation without its chain. Its paths are below the directory of its folder.
-    pub(crate) fn of_generation(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn of_generation(path: &Path, watch: &Watch<'_>) -> Result<Self, Error> {
         let folder = path.parent().unwrap_or(path);
         let mut made = Self::empty(folder.parent().unwrap_or(folder));
-        made.add(parse(path)?);
+        made.add(parse(path, watch)?);
         Ok(made)
     }
 
@@ -161,10 +161,14 @@ impl History {
     }
 }
 
-fn parse(path: &Path) -> Result<Generation, Error> {
+fn parse(path: &Path, watch: &Watch<'_>) -> Result<Generation, Error> {
     let file = open_file(path).map_err(Error::io(path))?;
-    let read = read::generation(BufReader::with_capacity(1 << 16, file));
-    read.map_err(|reason| Error::malformed(path, reason))
+    let file = Reading { file, watch };
+    match read::generation(BufReader::with_capacity(1 << 16, file)) {
+        Ok(generation) => Ok(generation),
+        Err(_) if watch.is_stopped() => Err(Error::Stopped),
+        Err(reason) => Err(Error::malformed(path, reason)),
+    }
 }
 
 /// Refuses generations that the chain does not list. A run that was killed at its last step leaves one.

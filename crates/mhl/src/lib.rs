@@ -23,7 +23,8 @@ pub use rejoin::{Chains, rejoin};
 pub use seal::{Sealed, seal};
 pub use verify::{Checked, Recorded};
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -77,9 +78,35 @@ pub struct Watch<'a> {
     pub read: &'a (dyn Fn(u64) + Sync),
 }
 
+/// The flag of work that nothing stops.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
 impl Watch<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// For short work that must not be left half done.
+    fn to_the_end() -> Watch<'static> {
+        Watch {
+            stop: &GOES_ON,
+            read: &|_| {},
+        }
+    }
+}
+
+/// A file of a history. Its owner chooses its length, which may take years to read, so the caller can stop that.
+struct Reading<'a> {
+    file: File,
+    watch: &'a Watch<'a>,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.watch.is_stopped() {
+            true => Err(io::Error::other("interrupted")),
+            false => self.file.read(buffer),
+        }
     }
 }
 

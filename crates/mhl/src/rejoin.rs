@@ -16,7 +16,8 @@ impl Chains {
     /// Reads the chains below a directory. A chain that cannot be read has nothing to keep.
     #[must_use]
     pub fn below(root: &Path) -> Self {
-        let read = |folder: PathBuf| Some((folder.clone(), chain::load(&folder).ok()?));
+        let watch = Watch::to_the_end();
+        let read = |folder: PathBuf| Some((folder.clone(), chain::load(&folder, &watch).ok()?));
         Self(
             folders(root, &|| false)
                 .into_iter()
@@ -30,18 +31,19 @@ impl Chains {
     /// # Errors
     /// A chain cannot be written.
     pub fn put_back(self) -> Result<(), Error> {
+        let watch = Watch::to_the_end();
         for (folder, links) in self.0 {
             if !folder.symlink_metadata().is_ok_and(|about| about.is_dir()) {
                 continue;
             }
-            let Ok(now) = chain::load(&folder) else {
+            let Ok(now) = chain::load(&folder, &watch) else {
                 continue;
             };
             let Some(more) = links.strip_prefix(now.as_slice()) else {
                 continue;
             };
             let is_there = |link: &Link| {
-                let found = chain::digest_of(&folder.join(&link.file));
+                let found = chain::digest_of(&folder.join(&link.file), &watch);
                 found.is_ok_and(|found| found == link.digest)
             };
             if !more.is_empty() && more.iter().all(is_there) {
@@ -90,17 +92,17 @@ fn folders(root: &Path, is_stopped: &dyn Fn() -> bool) -> Vec<PathBuf> {
 pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
     let mut added = 0;
     for folder in folders(root, &|| watch.is_stopped()) {
-        let Ok(mut links) = chain::load(&folder) else {
+        let Ok(mut links) = chain::load(&folder, watch) else {
             continue;
         };
         let listed = links.len();
         for (number, file) in strangers(&folder, &links) {
             let path = folder.join(&file);
             let next = links.last().map_or(1, |link| link.number.saturating_add(1));
-            if number != next || History::of_generation(&path).is_err() {
+            if number != next || History::of_generation(&path, watch).is_err() {
                 break;
             }
-            let digest = chain::digest_of(&path)?;
+            let digest = chain::digest_of(&path, watch)?;
             links.push(Link {
                 number,
                 file,
@@ -167,11 +169,11 @@ mod tests {
             seal().expect("sealed");
         }
         let folder = root.join(FOLDER);
-        let all = chain::load(&folder).expect("read");
+        let all = chain::load(&folder, &watch).expect("read");
         chain::store(&folder, &all[..1]).expect("stored");
         seal().expect_err("two generations are not in the chain");
         assert_eq!(rejoin(root, &watch).expect("rejoined"), 2);
-        assert_eq!(chain::load(&folder).expect("read"), all);
+        assert_eq!(chain::load(&folder, &watch).expect("read"), all);
         seal().expect("sealed");
         // A generation beside one of its number, and one that is damaged, stay outside.
         let other = folder.join("0004_other.mhl");

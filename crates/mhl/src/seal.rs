@@ -56,7 +56,7 @@ pub fn seal(
     let mut formats = formats.to_vec();
     formats.sort_unstable();
     formats.dedup();
-    let mut top = scan(History::load(&root)?, watch)?;
+    let mut top = scan(History::load(&root, watch)?, watch)?;
     choose(&mut top, None, "", &formats);
     let mut work = Vec::new();
     top.each_file(&root, &mut |path, entry| work.push((path, entry)));
@@ -182,7 +182,8 @@ impl Sealing<'_> {
             written.map_err(Error::io(&path))?;
         }
         writing.finish(&lines.references)?;
-        let digest = chain::digest_of(&path)?;
+        // A generation that is not in the chain would keep others from following.
+        let digest = chain::digest_of(&path, &Watch::to_the_end())?;
         let mut links = history.links.clone();
         links.push(Link {
             number: history.next(),

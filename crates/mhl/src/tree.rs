@@ -1,6 +1,7 @@
 //! Owns the walk over a data set, and the digests of its files, by several threads. Follows no link.
 //! Writes no history, and reads one only for its ignored patterns.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
@@ -20,7 +21,7 @@ use crate::digest::{Digest, DigestState, Format};
 use crate::history::History;
 use crate::place::{open_directory, open_file};
 use crate::write::is_writable;
-use crate::{Error, FOLDER, Watch};
+use crate::{Error, FOLDER, Watch, read};
 
 /// A directory of a data set, in the order of names.
 pub(crate) struct Directory {
@@ -48,15 +49,58 @@ pub(crate) struct Entry {
 /// Most levels of directories below the top: a walk takes room on the stack for each.
 const LEVELS_MAX: usize = 256;
 
-/// Walks the data set of a history. Each directory below that has a history gets that one.
-pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Error> {
-    scan_below(history, LEVELS_MAX, watch)
+/// A walk, and the room that is left in a history for what it finds. A history with more could be read by no later one.
+struct Walk<'a> {
+    watch: &'a Watch<'a>,
+    entries: Cell<usize>,
+    /// Bytes of the paths, as [`read::TEXTS_MAX`] counts them.
+    bytes: Cell<u64>,
 }
 
-fn scan_below(history: History, levels: usize, watch: &Watch<'_>) -> Result<Directory, Error> {
+impl<'a> Walk<'a> {
+    fn new(watch: &'a Watch<'a>) -> Self {
+        Self {
+            watch,
+            entries: Cell::new(read::FILES_MAX),
+            bytes: Cell::new(read::TEXTS_MAX),
+        }
+    }
+
+    /// Takes the room for an entry.
+    fn take(&self, path: &Path) -> Result<(), Error> {
+        let bytes = path.as_os_str().len() as u64 + read::ENTRY_BYTES;
+        let left = self.entries.get().checked_sub(1);
+        match left.zip(self.bytes.get().checked_sub(bytes)) {
+            Some((entries, bytes)) => {
+                self.entries.set(entries);
+                self.bytes.set(bytes);
+                Ok(())
+            }
+            None => Err(too_many(path)),
+        }
+    }
+}
+
+fn too_many(path: &Path) -> Error {
+    Error::malformed(
+        path,
+        format!(
+            "and the entries before it are more than {}, or have paths of more than {} bytes: no history takes more, so use those of directories below",
+            read::FILES_MAX,
+            read::TEXTS_MAX
+        ),
+    )
+}
+
+/// Walks the data set of a history. Each directory below that has a history gets that one.
+pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Error> {
+    scan_below(history, LEVELS_MAX, &Walk::new(watch))
+}
+
+fn scan_below(history: History, levels: usize, walk: &Walk<'_>) -> Result<Directory, Error> {
     let root = history.root.clone();
     let ignored = history.ignored()?;
-    let mut made = directory(&root, String::new(), (&ignored, levels), watch)?;
+    let mut made = directory(&root, String::new(), (&ignored, levels), walk)?;
     made.history = Some(history);
     Ok(made)
 }
@@ -65,11 +109,8 @@ fn directory(
     path: &Path,
     name: String,
     (ignored, levels): (&Gitignore, usize),
-    watch: &Watch<'_>,
+    walk: &Walk<'_>,
 ) -> Result<Directory, Error> {
-    if watch.is_stopped() {
-        return Err(Error::Stopped);
-    }
     let about = fs::symlink_metadata(path).map_err(Error::io(path))?;
     let mut made = Directory {
         name,
@@ -79,12 +120,13 @@ fn directory(
         directories: Vec::new(),
         others: Vec::new(),
     };
-    for (name, about) in entries(path)? {
+    for (name, about) in entries(path, walk)? {
         let path = path.join(&name);
         let kind = FileType::from_raw_mode(about.st_mode);
         if name == FOLDER || ignored.matched(&path, kind.is_dir()).is_ignore() {
             continue;
         }
+        walk.take(&path)?;
         let Some(name) = name.to_str().filter(|name| is_writable(name)) else {
             return Err(Error::malformed(
                 &path,
@@ -101,10 +143,10 @@ fn directory(
             };
             let child = match path.join(FOLDER).symlink_metadata() {
                 Ok(_) => {
-                    let below = scan_below(History::load(&path)?, levels, watch);
+                    let below = scan_below(History::load(&path, walk.watch)?, levels, walk);
                     below.map(|child| Directory { name, ..child })
                 }
-                Err(_) => directory(&path, name, (ignored, levels), watch),
+                Err(_) => directory(&path, name, (ignored, levels), walk),
             };
             made.directories.push(child?);
         } else if kind.is_file() {
@@ -123,15 +165,22 @@ fn directory(
 }
 
 /// The entries of a directory in the order of their names, each with its metadata. No link is followed, in any part of the path.
-fn entries(path: &Path) -> Result<Vec<(OsString, Stat)>, Error> {
+fn entries(path: &Path, walk: &Walk<'_>) -> Result<Vec<(OsString, Stat)>, Error> {
     let failed = |error: Errno| Error::io(path)(error.into());
     let opened = open_directory(path).map_err(Error::io(path))?;
     let mut entries = Vec::new();
     for entry in Dir::read_from(&opened).map_err(failed)? {
+        if walk.watch.is_stopped() {
+            return Err(Error::Stopped);
+        }
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
+        }
+        // One more may be the folder of the history.
+        if entries.len() > walk.entries.get() {
+            return Err(too_many(path));
         }
         let about = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         entries.push((OsString::from_vec(name.to_bytes().to_vec()), about));
@@ -230,4 +279,41 @@ fn digests(
     }
     entry.size = bytes;
     Ok(running.into_iter().map(DigestState::finish).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn a_walk_finds_no_more_than_a_history_takes() {
+        let directory = tempfile::tempdir().expect("made");
+        let root = fs::canonicalize(directory.path()).expect("there");
+        fs::create_dir(root.join("below")).expect("made");
+        for name in ["one", "below/two", "below/three"] {
+            fs::write(root.join(name), "").expect("written");
+        }
+        let stop = AtomicBool::new(false);
+        let watch = Watch {
+            stop: &stop,
+            read: &|_| {},
+        };
+        let walk = |entries, bytes| {
+            let walk = Walk {
+                watch: &watch,
+                entries: Cell::new(entries),
+                bytes: Cell::new(bytes),
+            };
+            scan_below(History::empty(&root), LEVELS_MAX, &walk).map(|made| made.files.len())
+        };
+        assert_eq!(walk(4, 1 << 20).expect("it fits"), 1);
+        for (entries, bytes) in [(3, 1 << 20), (0, 1 << 20), (4, 200)] {
+            let why = walk(entries, bytes).expect_err("too many").to_string();
+            assert!(why.contains("no history takes more"), "{why}");
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(walk(4, 1 << 20), Err(Error::Stopped)));
+    }
 }

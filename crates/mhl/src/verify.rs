@@ -35,7 +35,7 @@ impl Recorded {
         let about = fs::metadata(history).map_err(Error::io(history))?;
         if !about.is_dir() {
             let generation = fs::canonicalize(history).map_err(Error::io(history))?;
-            let mut top = History::of_generation(&generation)?;
+            let mut top = History::of_generation(&generation, watch)?;
             let wanted = std::mem::take(&mut top.files).into_iter().collect();
             return Ok(Self { wanted, top });
         }
@@ -46,7 +46,7 @@ impl Recorded {
                 "is no folder of the name ascmhl",
             ));
         }
-        let loaded = History::load(history.parent().unwrap_or(&history))?;
+        let loaded = History::load(history.parent().unwrap_or(&history), watch)?;
         if loaded.links.is_empty() {
             return Err(Error::malformed(&history, "has no generation"));
         }

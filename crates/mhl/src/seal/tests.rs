@@ -217,7 +217,8 @@ fn a_folder_that_became_a_link_leads_no_file_to_another_place() {
     let root = fs::canonicalize(data.path()).expect("there");
     let other = tempfile::tempdir().expect("made");
     sealed(&root.join("reel/deep"), &[Format::Xxh64]);
-    let links = chain::load(&root.join("reel/deep").join(FOLDER)).expect("read");
+    let links = with_watch(|watch| chain::load(&root.join("reel/deep").join(FOLDER), watch));
+    let links = links.expect("read");
     // Another user may put links there while a history is read.
     symlink(other.path(), root.join(FOLDER)).expect("made");
     fs::create_dir(other.path().join(FOLDER)).expect("made");
@@ -249,4 +250,32 @@ fn a_tree_with_too_many_levels_is_refused() {
     let refused = with_watch(|watch| seal(data.path(), &[Format::Xxh64], by, 2, watch));
     let refused = refused.expect_err("refused").to_string();
     assert!(refused.contains("levels"), "{refused}");
+}
+
+#[test]
+fn a_long_file_in_a_history_does_not_keep_the_work_from_stopping() {
+    let data = data();
+    let generation = sealed(data.path(), &[Format::Xxh64]).generation;
+    // It takes no room, and many minutes to read.
+    let file = fs::OpenOptions::new().write(true).open(&generation);
+    file.and_then(|file| file.set_len(1 << 40)).expect("longer");
+    let stop = AtomicBool::new(true);
+    let watch = Watch {
+        stop: &stop,
+        read: &|_| {},
+    };
+    let tool = Tool {
+        name: "godwit".to_owned(),
+        version: "1".to_owned(),
+        host: "here".to_owned(),
+    };
+    let by = (Process::InPlace, &tool);
+    let sealing = seal(data.path(), &[Format::Xxh64], by, 2, &watch);
+    assert!(matches!(sealing, Err(Error::Stopped)), "{sealing:?}");
+    for stopped in [
+        chain::digest_of(&generation, &watch).map(drop),
+        History::of_generation(&generation, &watch).map(drop),
+    ] {
+        assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    }
 }
