@@ -3,9 +3,13 @@
 
 mod support;
 
-use godwit_state::{Change, FEATURE_LEVEL, JobOp, NewFamily, NewJob, Node, Op, Outcome, Role};
+use godwit_state::{
+    Change, FEATURE_LEVEL, FailureCode, JobOp, JobQueue, NewFamily, NewJob, Node, Op, Outcome,
+    Reason, Role,
+};
 use support::nodes::{actor, denied, done, job, node, two_nodes};
-use support::{finish, place, runner};
+use support::state::State;
+use support::{at, finish, job_command, new_job, place, runner};
 
 #[test]
 fn a_node_submits_a_relay_between_destinations_of_one_job_and_no_other_job() {
@@ -129,4 +133,27 @@ fn a_destination_waits_for_one_relay_at_a_time() {
     // The source is sending to the destination.
     done(&mut state, actor("a", None, 1), of("f3", claim()));
     denied(&mut state, by(), of("r1", JobOp::Retry), "job.retry");
+}
+
+/// A scheduler reads a bounded number of jobs of each owner, and a relay is younger than the jobs that wait for it.
+#[test]
+fn jobs_that_wait_for_a_relay_keep_no_later_job_of_their_owner_out() {
+    let mut state = State::new();
+    for id in ["a", "b", "relay"] {
+        let submit = Op::Submit(Box::new(new_job(id)));
+        state.op(1, submit).expect("submitted");
+    }
+    let due = |state: &State, each: u32, limit: usize| -> Vec<String> {
+        let due = JobQueue(&state.reader).due(at(20), each, limit);
+        due.expect("read").into_iter().map(|job| job.id).collect()
+    };
+    assert_eq!(due(&state, 2, 10), ["a", "b"]);
+    for id in ["a", "b"] {
+        let reason = Reason::new(FailureCode::Relaying, "It waits.");
+        let explain = JobOp::Explain { seen: 0, reason };
+        state.apply(&job_command(2, id, explain)).expect("said");
+    }
+    assert_eq!(due(&state, 1, 1), ["relay"]);
+    assert_eq!(due(&state, 1, 10), ["relay", "a"]);
+    assert_eq!(due(&state, 2, 10), ["relay", "a", "b"]);
 }

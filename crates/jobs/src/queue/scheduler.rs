@@ -169,6 +169,8 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     // For each owner: as many jobs as could be started, and some jobs whose reason is shown.
     let each = u32::try_from(queue.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
     let mut due = JobQueue(reader).due(at, each, WAITING_MAX)?;
+    // Jobs that waited for a relay keep their turn.
+    due.sort_by(|a, b| (b.priority, a.created, &a.id).cmp(&(a.priority, b.created, &b.id)));
     due.extend(with_room(queue, reader, at)?);
     due.extend(queue.woken.jobs(reader, at)?);
     // Skips claimed jobs that do not show as running yet.

@@ -1,6 +1,7 @@
 //! Owns the questions of a scheduler: which jobs are due, run, or are past their deadline, and when that changes next.
 //! Starts nothing.
 
+use godwit_model::FailureCode;
 use rusqlite::{OptionalExtension as _, params};
 
 use super::Reader;
@@ -17,13 +18,15 @@ pub struct JobQueue<'a>(pub &'a Reader);
 impl JobQueue<'_> {
     /// Jobs that are due at `now`: at most `each` per owner, by priority and age, `limit` in total. If a next attempt is further ahead
     /// than any delay, the clock was set back, and the job is due too. Jobs that have to let another child of their parent go first come
-    /// last, so that they keep no other job out.
+    /// last, so that they keep no other job out. So do jobs that wait for a relay, which itself is one of the later jobs. Of those there
+    /// are `each` more.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn due(self, now: Timestamp, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
         let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
         let kind = Child::KIND;
+        let relaying = FailureCode::Relaying.as_str();
         self.0.with(|db| {
             db.prepare_cached(&format!(
                 "WITH taken AS (SELECT other.id FROM jobs mover \
@@ -32,12 +35,13 @@ impl JobQueue<'_> {
                  JOIN jobs other ON other.id = two.id AND other.id <> mover.id \
                  WHERE mover.state IN ('scanning', 'running', 'verifying') AND other.destination = mover.destination) \
                  SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
-                 (PARTITION BY owner ORDER BY id IN taken, priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
+                 (PARTITION BY owner, reason_code IS ?6 ORDER BY id IN taken, priority DESC, created, id) AS place \
+                 FROM jobs INDEXED BY jobs_due \
                  WHERE state IN ('queued', 'scheduled') AND (due <= ?1 OR (next_attempt > ?1 + ?4 AND \
                  coalesce(not_before, 0) <= ?1))) WHERE place <= ?2) \
-                 ORDER BY id IN taken, priority DESC, created, id LIMIT ?3"
+                 ORDER BY id IN taken OR reason_code IS ?6, priority DESC, created, id LIMIT ?3"
             ))?
-            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS), kind], row::job)?
+            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS), kind, relaying], row::job)?
             .collect()
         })
     }
