@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use godwit_api::ask::{FailedPlace, GoOn, NAMED_MAX, Refusal, SealPlace, Sealed, code};
 use godwit_api::failure::{Failure, FailureCode};
@@ -22,9 +22,6 @@ const KINDS_BYTES_MAX: usize = 64;
 
 /// Longest path of a file in an answer; all paths of an answer fit into a document.
 const NAMED_BYTES_MAX: usize = 512;
-
-/// How long a question waits for its turn.
-const TURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Interval of the looks at the work and at the asker.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -59,7 +56,7 @@ pub(super) fn seal(
             ),
         ));
     }
-    let _turn = take(turn, go_on)?;
+    let _turn = take(turn)?;
     if !go_on(0) {
         return Err(given_up());
     }
@@ -70,23 +67,15 @@ pub(super) fn seal(
     }
 }
 
-/// Waits a moment until no other directory is being sealed. A longer wait would take the place of other questions.
-fn take<'a>(turn: &'a Mutex<()>, go_on: &mut GoOn<'_>) -> Result<MutexGuard<'a, ()>, Refusal> {
-    let until = Instant::now() + TURN_WITHIN;
-    loop {
-        match turn.try_lock() {
-            Ok(turn) => return Ok(turn),
-            Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        if !go_on(0) {
-            return Err(given_up());
-        }
-        if Instant::now() >= until {
+/// Takes the turn, unless another directory is being sealed. A wait would take the place of other questions of the asker.
+fn take(turn: &Mutex<()>) -> Result<MutexGuard<'_, ()>, Refusal> {
+    match turn.try_lock() {
+        Ok(turn) => Ok(turn),
+        Err(TryLockError::Poisoned(turn)) => Ok(turn.into_inner()),
+        Err(TryLockError::WouldBlock) => {
             let message = "another directory is being sealed here; ask again later";
-            return Err(Refusal::later(code::BUSY, message));
+            Err(Refusal::later(code::BUSY, message))
         }
-        std::thread::sleep(LOOK_EVERY);
     }
 }
 
@@ -159,4 +148,22 @@ fn refusal(found: &Found, failure: &Failure, sees_names: bool) -> Refusal {
         real => failure.message.replace(real, &export),
     };
     Refusal::new(code::IO, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_sealing_waits_for_its_turn_elsewhere() {
+        let turn = Mutex::new(());
+        let first = take(&turn).expect("nothing else is sealed");
+        let refusal = take(&turn).expect_err("it is sealed");
+        assert!(
+            refusal.retryable && refusal.code == code::BUSY,
+            "{refusal:?}"
+        );
+        drop(first);
+        take(&turn).expect("its turn");
+    }
 }
