@@ -20,7 +20,7 @@ mod write;
 pub use digest::{Digest, Format};
 pub use generation::{Action, Process, Tool};
 pub use rejoin::{Chains, rejoin};
-pub use seal::{Sealed, seal};
+pub use seal::{Sealed, seal, seal_real};
 pub use verify::{Checked, Recorded};
 
 use std::fs::File;

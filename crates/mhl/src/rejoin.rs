@@ -17,13 +17,12 @@ impl Chains {
     #[must_use]
     pub fn below(root: &Path) -> Self {
         let watch = Watch::to_the_end();
+        let is_directory = root.symlink_metadata().is_ok_and(|about| about.is_dir());
+        let Some(root) = fs::canonicalize(root).ok().filter(|_| is_directory) else {
+            return Self::default();
+        };
         let read = |folder: PathBuf| Some((folder.clone(), chain::load(&folder, &watch).ok()?));
-        Self(
-            folders(root, &|| false)
-                .into_iter()
-                .filter_map(read)
-                .collect(),
-        )
+        Self(folders(root, &watch).into_iter().filter_map(read).collect())
     }
 
     /// Puts each chain back that is now shorter by generations that are still in its folder.
@@ -54,17 +53,13 @@ impl Chains {
     }
 }
 
-/// The folders of histories below a directory. No link is followed.
-fn folders(root: &Path, is_stopped: &dyn Fn() -> bool) -> Vec<PathBuf> {
+/// The folders of histories below a directory, whose path is absolute and without links. A link that another user puts there meanwhile may be
+/// listed, but no folder behind it can be opened.
+fn folders(root: PathBuf, watch: &Watch<'_>) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut left = Vec::new();
-    if root.symlink_metadata().is_ok_and(|about| about.is_dir())
-        && let Ok(root) = fs::canonicalize(root)
-    {
-        left.push(root);
-    }
+    let mut left = vec![root];
     while let Some(directory) = left.pop() {
-        if is_stopped() {
+        if watch.is_stopped() {
             break;
         }
         let Ok(entries) = fs::read_dir(&directory) else {
@@ -85,13 +80,14 @@ fn folders(root: &Path, is_stopped: &dyn Fn() -> bool) -> Vec<PathBuf> {
 }
 
 /// Adds generations to each chain below a directory that lists them no more: a copy has replaced the chain by an earlier state of it. Such
-/// a generation follows the last one of its chain by number. Returns how many were added.
+/// a generation follows the last one of its chain by number. Returns how many were added. The path is absolute and without links, and no link
+/// that others put there is followed.
 ///
 /// # Errors
 /// A chain cannot be written, or the caller has set its stop flag.
 pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
     let mut added = 0;
-    for folder in folders(root, &|| watch.is_stopped()) {
+    for folder in folders(root.to_owned(), watch) {
         let Ok(mut links) = chain::load(&folder, watch) else {
             continue;
         };
@@ -149,7 +145,7 @@ mod tests {
     #[test]
     fn generations_that_a_copied_chain_left_out_are_added_if_they_follow_it() {
         let directory = tempfile::tempdir().expect("made");
-        let root = directory.path();
+        let root = &fs::canonicalize(directory.path()).expect("there");
         fs::write(root.join("file"), "one").expect("written");
         let stop = AtomicBool::new(false);
         let watch = Watch {

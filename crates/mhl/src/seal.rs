@@ -53,13 +53,27 @@ pub fn seal(
     watch: &Watch<'_>,
 ) -> Result<Sealed, Error> {
     let root = fs::canonicalize(root).map_err(Error::io(root))?;
+    seal_real(&root, formats, (process, tool), threads, watch)
+}
+
+/// The same for an absolute path without links, where others may write: no link that they put there is followed.
+///
+/// # Errors
+/// As for [`seal`]; also if a part of the path is a link.
+pub fn seal_real(
+    root: &Path,
+    formats: &[Format],
+    (process, tool): (Process, &Tool),
+    threads: usize,
+    watch: &Watch<'_>,
+) -> Result<Sealed, Error> {
     let mut formats = formats.to_vec();
     formats.sort_unstable();
     formats.dedup();
-    let mut top = scan(History::load(&root, watch)?, watch)?;
+    let mut top = scan(History::load(root, watch)?, watch)?;
     choose(&mut top, None, "", &formats);
     let mut work = Vec::new();
-    top.each_file(&root, &mut |path, entry| work.push((path, entry)));
+    top.each_file(root, &mut |path, entry| work.push((path, entry)));
     take_digests(work, threads, watch)?;
     let mut sealing = Sealing {
         formats,

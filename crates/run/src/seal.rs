@@ -245,7 +245,7 @@ pub fn copy(
     let rejoined = godwit_mhl::rejoin(&real, &watch).map_err(failed)?;
     let by = (Process::Transfer, &tool());
     let cores = threads(0).min(CORES_MAX);
-    let sealed = godwit_mhl::seal(&real, &formats, by, cores, &watch).map_err(failed)?;
+    let sealed = godwit_mhl::seal_real(&real, &formats, by, cores, &watch).map_err(failed)?;
     let differences = sealed.differences.into_iter();
     Ok(SealedCopy {
         file: sealed.generation,

@@ -279,3 +279,34 @@ fn a_long_file_in_a_history_does_not_keep_the_work_from_stopping() {
         assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     }
 }
+
+#[test]
+fn a_directory_that_became_a_link_is_not_sealed_in_its_place() {
+    let data = data();
+    let root = fs::canonicalize(data.path()).expect("there");
+    let other = root.join("reel");
+    sealed(&other, &[Format::Xxh64]);
+    let chain = other.join(FOLDER).join(chain::FILE);
+    let first = fs::read(&chain).expect("read");
+    sealed(&other, &[Format::Xxh64]);
+    fs::write(&chain, &first).expect("written");
+    symlink("reel", root.join("run")).expect("made");
+    symlink(".", root.join("way")).expect("made");
+    let tool = Tool {
+        name: "godwit".to_owned(),
+        version: "1".to_owned(),
+        host: "here".to_owned(),
+    };
+    for path in ["run", "way/reel", "way/reel/deep"] {
+        let path = root.join(path);
+        let by = (Process::Transfer, &tool);
+        let added = with_watch(|watch| crate::rejoin(&path, watch));
+        assert_eq!(added.expect("nothing is found"), 0, "{}", path.display());
+        with_watch(|watch| seal_real(&path, &[Format::Xxh64], by, 1, watch))
+            .expect_err("it is a link");
+    }
+    assert_eq!(fs::read(&chain).expect("read"), first);
+    assert!(!other.join("deep").join(FOLDER).exists());
+    let added = with_watch(|watch| crate::rejoin(&other, watch));
+    assert_eq!(added.expect("rejoined"), 1);
+}
