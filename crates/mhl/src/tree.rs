@@ -31,7 +31,7 @@ pub(crate) struct Directory {
     pub(crate) history: Option<History>,
     pub(crate) files: Vec<Entry>,
     pub(crate) directories: Vec<Self>,
-    /// Links, devices, sockets and FIFOs by name. A history has none of them.
+    /// Links, devices, sockets, FIFOs and unfinished files by name. A history has none of them.
     pub(crate) others: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ fn directory(
                 Err(_) => directory(&path, name, (ignored, levels), walk),
             };
             made.directories.push(child?);
-        } else if kind.is_file() {
+        } else if kind.is_file() && !is_unfinished(&name) {
             made.files.push(Entry {
                 name,
                 size: u64::try_from(about.st_size).unwrap_or_default(),
@@ -162,6 +162,14 @@ fn directory(
         }
     }
     Ok(made)
+}
+
+/// Whether a file of this name is one that a transfer has not finished, or the mark of a claim. It is gone soon, and a history that had it
+/// would miss it for ever.
+fn is_unfinished(name: &str) -> bool {
+    let digits = name.strip_prefix(".godwit-");
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(is_digit))
 }
 
 /// The entries of a directory in the order of their names, each with its metadata. No link is followed, in any part of the path.

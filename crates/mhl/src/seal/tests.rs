@@ -310,3 +310,22 @@ fn a_directory_that_became_a_link_is_not_sealed_in_its_place() {
     let added = with_watch(|watch| crate::rejoin(&other, watch));
     assert_eq!(added.expect("rejoined"), 1);
 }
+
+#[test]
+fn an_unfinished_file_of_a_transfer_is_missed_by_no_later_run() {
+    let data = data();
+    let unfinished = data
+        .path()
+        .join("reel/.godwit-5df8ada93fab455ad7a07379d0724cca");
+    fs::write(&unfinished, "ha").expect("written");
+    let first = sealed(data.path(), &[Format::Xxh64]);
+    // The link is another one.
+    assert_eq!((first.files, first.others), (3, 2));
+    let text = fs::read_to_string(first.generation).expect("read");
+    assert!(text.contains("<pattern>/reel/.godwit-5df8"), "{text}");
+    fs::remove_file(&unfinished).expect("removed");
+    assert_eq!(sealed(data.path(), &[Format::Xxh64]).differences, []);
+    // A file of the user may have a name that is only alike.
+    fs::write(data.path().join(".godwit-notes"), "").expect("written");
+    assert_eq!(sealed(data.path(), &[Format::Xxh64]).files, 4);
+}
