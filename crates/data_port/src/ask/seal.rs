@@ -164,6 +164,6 @@ mod tests {
             "{refusal:?}"
         );
         drop(first);
-        take(&turn).expect("its turn");
+        drop(take(&turn).expect("its turn"));
     }
 }
