@@ -69,6 +69,11 @@ pub(crate) fn check(new: &NewJob) -> Result<(), String> {
     }
 }
 
+/// Whether an attempt of this node has to find out which directory gets a history.
+pub(crate) fn is_found_out(new: &NewJob) -> bool {
+    kinds(new).is_some() && matches!(copies(new, None), Ok(None))
+}
+
 /// The directories that a job makes, one for each source that goes into the destination, or the destination itself. `into` is the meaning of
 /// the destination as an attempt found it. None while that is not known.
 pub(crate) fn copies(new: &NewJob, into: Option<bool>) -> Result<Option<Vec<Place>>, String> {
@@ -183,6 +188,21 @@ mod tests {
         ] {
             let new = new(&[source], destination, json!({}));
             check(&new).expect("it names its copies");
+        }
+    }
+
+    /// Another site that ran the transfer would keep from this node where the copy is.
+    #[test]
+    fn a_copy_that_only_an_attempt_can_name_is_known() {
+        for (destination, is_found) in [
+            ("here:/in/x", true),
+            ("here:/in/x/", false),
+            ("here:/in", false),
+        ] {
+            let mut new = new(&["a:/data/run"], destination, json!({}));
+            assert_eq!(is_found_out(&new), is_found, "{destination}");
+            new.settings.clear();
+            assert!(!is_found_out(&new), "nothing is sealed");
         }
     }
 

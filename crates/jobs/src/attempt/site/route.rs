@@ -26,8 +26,8 @@ use crate::attempt::AttemptEvents;
 use crate::attempt::divided;
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
-use crate::basis::spec;
 use crate::basis::this_node::ThisNode;
+use crate::basis::{sealing, spec};
 use crate::rights::{Rights, access};
 
 /// How long the other site may take to find out whether it reaches this node.
@@ -77,8 +77,11 @@ pub(super) fn may_be_brought(this: &ThisNode, job: &Job) -> Result<Option<NewJob
         Divide::Auto => Agreed(&this.reader()).level()? >= LEVEL_ROUTE,
         Divide::Never => false,
     };
-    // A job that only reports on the destination is not sent to another site.
-    let may = |new: &NewJob| new.kind != JobKind::Verify && !new.manifest && !access::is_dry(new);
+    // A job that only reports on the destination is not sent to another site. Nor is one whose copies this node could not name then.
+    let may = |new: &NewJob| {
+        let stays = new.manifest || access::is_dry(new) || sealing::is_found_out(new);
+        new.kind != JobKind::Verify && !stays
+    };
     Ok(Some(new).filter(|new| is_wanted && may(new)))
 }
 
