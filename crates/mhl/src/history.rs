@@ -1,7 +1,7 @@
 //! Owns one history: its folder, its chain, and the digests that its generations record for each file.
 //! Looks at no file of the data set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -173,11 +173,12 @@ fn parse(path: &Path, watch: &Watch<'_>) -> Result<Generation, Error> {
 
 /// Refuses generations that the chain does not list. A run that was killed at its last step leaves one.
 fn refuse_strangers(folder: &Path, links: &[Link]) -> Result<(), Error> {
+    let known: HashSet<&str> = links.iter().map(|link| link.file.as_str()).collect();
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
         let name = entry.map_err(Error::io(folder))?.file_name();
         let name = name.to_string_lossy();
         let is_generation = name.ends_with(".mhl") && !name.starts_with('.');
-        if is_generation && !links.iter().any(|link| link.file == name) {
+        if is_generation && !known.contains(&*name) {
             return Err(Error::malformed(
                 &folder.join(name.as_ref()),
                 "is not in the chain: a program ended while it wrote this generation; remove the file, and try again",

@@ -1,6 +1,7 @@
 //! Owns the chains of a destination while a copy writes there: a copied chain may be an earlier state of the one that it replaces.
 //! Makes no generation.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -121,11 +122,12 @@ fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
+    let known: HashSet<&str> = links.iter().map(|link| link.file.as_str()).collect();
     let names = entries.flatten().map(|entry| entry.file_name());
     let mut found: Vec<(u32, String)> = names
         .filter_map(|name| {
             let name = name.into_string().ok()?;
-            let is_listed = links.iter().any(|link| link.file == name);
+            let is_listed = known.contains(name.as_str());
             let (number, _) = name.split_once('_')?;
             let number = number.parse().ok()?;
             (name.ends_with(".mhl") && !is_listed).then_some((number, name))
