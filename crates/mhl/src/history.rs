@@ -48,7 +48,7 @@ pub(crate) struct History {
     /// The patterns of the last generation.
     pub(crate) patterns: Vec<String>,
     /// Bytes of the paths, as [`read::TEXTS_MAX`] counts them.
-    bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl History {

@@ -49,34 +49,40 @@ pub(crate) struct Entry {
 /// Most levels of directories below the top: a walk takes room on the stack for each.
 const LEVELS_MAX: usize = 256;
 
-/// A walk, and the room that is left in a history for what it finds. A history with more could be read by no later one.
+/// A walk, with the room that is left for what it keeps in memory.
 struct Walk<'a> {
     watch: &'a Watch<'a>,
-    entries: Cell<usize>,
-    /// Bytes of the paths, as [`read::TEXTS_MAX`] counts them.
+    /// For the entries of the data set. A history with more could be read by no later one.
+    found: Room,
+    /// For the files in all histories of the data set together.
+    recorded: Room,
+}
+
+/// Room for paths.
+struct Room {
+    paths: Cell<usize>,
+    /// As [`read::TEXTS_MAX`] counts them.
     bytes: Cell<u64>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(watch: &'a Watch<'a>) -> Self {
+impl Room {
+    fn whole() -> Self {
         Self {
-            watch,
-            entries: Cell::new(read::FILES_MAX),
+            paths: Cell::new(read::FILES_MAX),
             bytes: Cell::new(read::TEXTS_MAX),
         }
     }
 
-    /// Takes the room for an entry.
-    fn take(&self, path: &Path) -> Result<(), Error> {
-        let bytes = path.as_os_str().len() as u64 + read::ENTRY_BYTES;
-        let left = self.entries.get().checked_sub(1);
+    /// Takes the room for some paths, the last of which is that of the message.
+    fn take(&self, last: &Path, paths: usize, bytes: u64) -> Result<(), Error> {
+        let left = self.paths.get().checked_sub(paths);
         match left.zip(self.bytes.get().checked_sub(bytes)) {
-            Some((entries, bytes)) => {
-                self.entries.set(entries);
+            Some((paths, bytes)) => {
+                self.paths.set(paths);
                 self.bytes.set(bytes);
                 Ok(())
             }
-            None => Err(too_many(path)),
+            None => Err(too_many(last)),
         }
     }
 }
@@ -94,11 +100,18 @@ fn too_many(path: &Path) -> Error {
 
 /// Walks the data set of a history. Each directory below that has a history gets that one.
 pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Error> {
-    scan_below(history, LEVELS_MAX, &Walk::new(watch))
+    let walk = Walk {
+        watch,
+        found: Room::whole(),
+        recorded: Room::whole(),
+    };
+    scan_below(history, LEVELS_MAX, &walk)
 }
 
 fn scan_below(history: History, levels: usize, walk: &Walk<'_>) -> Result<Directory, Error> {
     let root = history.root.clone();
+    let recorded = &walk.recorded;
+    recorded.take(&root.join(FOLDER), history.files.len(), history.bytes)?;
     let ignored = history.ignored()?;
     let mut made = directory(&root, String::new(), (&ignored, levels), walk)?;
     made.history = Some(history);
@@ -126,7 +139,8 @@ fn directory(
         if name == FOLDER || ignored.matched(&path, kind.is_dir()).is_ignore() {
             continue;
         }
-        walk.take(&path)?;
+        let bytes = path.as_os_str().len() as u64 + read::ENTRY_BYTES;
+        walk.found.take(&path, 1, bytes)?;
         let Some(name) = name.to_str().filter(|name| is_writable(name)) else {
             return Err(Error::malformed(
                 &path,
@@ -187,7 +201,7 @@ fn entries(path: &Path, walk: &Walk<'_>) -> Result<Vec<(OsString, Stat)>, Error>
             continue;
         }
         // One more may be the folder of the history.
-        if entries.len() > walk.entries.get() {
+        if entries.len() > walk.found.paths.get() {
             return Err(too_many(path));
         }
         let about = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
@@ -294,6 +308,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::history::Record;
 
     #[test]
     fn a_walk_finds_no_more_than_a_history_takes() {
@@ -308,20 +323,32 @@ mod tests {
             stop: &stop,
             read: &|_| {},
         };
-        let walk = |entries, bytes| {
+        let room = |paths, bytes| Room {
+            paths: Cell::new(paths),
+            bytes: Cell::new(bytes),
+        };
+        let walk = |found: Room, recorded: Room| {
             let walk = Walk {
                 watch: &watch,
-                entries: Cell::new(entries),
-                bytes: Cell::new(bytes),
+                found,
+                recorded,
             };
-            scan_below(History::empty(&root), LEVELS_MAX, &walk).map(|made| made.files.len())
+            let mut history = History::empty(&root);
+            history.files.insert("one".to_owned(), Record::default());
+            scan_below(history, LEVELS_MAX, &walk).map(|made| made.files.len())
         };
-        assert_eq!(walk(4, 1 << 20).expect("it fits"), 1);
-        for (entries, bytes) in [(3, 1 << 20), (0, 1 << 20), (4, 200)] {
-            let why = walk(entries, bytes).expect_err("too many").to_string();
+        assert_eq!(walk(room(4, 1 << 20), room(1, 0)).expect("it fits"), 1);
+        for (found, recorded) in [
+            (room(3, 1 << 20), room(1, 0)),
+            (room(0, 1 << 20), room(1, 0)),
+            (room(4, 200), room(1, 0)),
+            (room(4, 1 << 20), room(0, 0)),
+        ] {
+            let why = walk(found, recorded).expect_err("too many").to_string();
             assert!(why.contains("no history takes more"), "{why}");
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(matches!(walk(4, 1 << 20), Err(Error::Stopped)));
+        let stopped = walk(room(4, 1 << 20), room(1, 0));
+        assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     }
 }
