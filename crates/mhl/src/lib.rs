@@ -81,17 +81,17 @@ pub struct Watch<'a> {
 /// The flag of work that nothing stops.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
+/// The watch of short work that must not be left half done.
+fn to_the_end() -> Watch<'static> {
+    Watch {
+        stop: &GOES_ON,
+        read: &|_| {},
+    }
+}
+
 impl Watch<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
-    }
-
-    /// For short work that must not be left half done.
-    fn to_the_end() -> Watch<'static> {
-        Watch {
-            stop: &GOES_ON,
-            read: &|_| {},
-        }
     }
 }
 

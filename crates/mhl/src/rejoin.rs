@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Link};
 use crate::history::History;
-use crate::{Error, FOLDER, Watch};
+use crate::{Error, FOLDER, Watch, to_the_end};
 
 /// The chains below a directory, by their folders.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl Chains {
     /// Reads the chains below a directory. A chain that cannot be read has nothing to keep.
     #[must_use]
     pub fn below(root: &Path) -> Self {
-        let watch = Watch::to_the_end();
+        let watch = to_the_end();
         let is_directory = root.symlink_metadata().is_ok_and(|about| about.is_dir());
         let Some(root) = fs::canonicalize(root).ok().filter(|_| is_directory) else {
             return Self::default();
@@ -31,7 +31,7 @@ impl Chains {
     /// # Errors
     /// A chain cannot be written.
     pub fn put_back(self) -> Result<(), Error> {
-        let watch = Watch::to_the_end();
+        let watch = to_the_end();
         for (folder, links) in self.0 {
             if !folder.symlink_metadata().is_ok_and(|about| about.is_dir()) {
                 continue;

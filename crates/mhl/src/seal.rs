@@ -16,7 +16,7 @@ use crate::history::{History, Record};
 use crate::place::open_directory;
 use crate::tree::{Directory, Entry, scan, take_digests};
 use crate::write::{DirectoryDigest, Writing, is_writable};
-use crate::{Difference, Error, FOLDER, Watch};
+use crate::{Difference, Error, FOLDER, Watch, to_the_end};
 
 /// The result of [`seal`].
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl Sealing<'_> {
         }
         writing.finish(&lines.references)?;
         // A generation that is not in the chain would keep others from following.
-        let digest = chain::digest_of(&path, &Watch::to_the_end())?;
+        let digest = chain::digest_of(&path, &to_the_end())?;
         let mut links = history.links.clone();
         links.push(Link {
             number: history.next(),
