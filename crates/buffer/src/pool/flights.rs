@@ -41,11 +41,14 @@ pub struct Flights<K, T, E> {
 /// A piece of work. It gets a function that it calls at each sign of life.
 type Work<T, E> = Box<dyn FnOnce(&dyn Fn()) -> Result<T, E> + Send>;
 
+/// A piece that waits for a thread.
+type Queued<K, T, E> = (K, Arc<Flight<T, E>>, Work<T, E>);
+
 struct State<K, T, E> {
     /// The latest use is the last.
     ready: VecDeque<(K, Arc<T>, Instant)>,
     under_way: HashMap<K, Arc<Flight<T, E>>>,
-    queue: VecDeque<(K, Arc<Flight<T, E>>, Work<T, E>)>,
+    queue: VecDeque<Queued<K, T, E>>,
     threads: usize,
 }
 
