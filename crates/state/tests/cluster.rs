@@ -123,6 +123,23 @@ fn the_smaller_half_of_a_partition_changes_nothing_and_says_what_is_needed() {
     });
 }
 
+/// Its leader does not know of another leader, and sends heartbeats without end.
+#[test]
+fn a_node_that_hears_only_a_leader_without_a_majority_is_cut_off() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3, 4]);
+    let old = cluster.leader(&[1, 2, 3, 4]);
+    let near = if old == 1 { 2 } else { 1 };
+    let is_cut_off = |time: Duration| cluster.nodes[&near].readiness().is_cut_off(time);
+    wait_until("it is led", || !is_cut_off(Duration::ZERO));
+    cluster.part(&[old, near]);
+    wait_until("it knows", || is_cut_off(Duration::from_millis(100)));
+    let error = cluster.nodes[&near].readiness().check();
+    assert!(error.is_err(), "it accepts no command");
+    cluster.cut(&[]);
+    wait_until("it is led again", || !is_cut_off(Duration::ZERO));
+}
+
 #[test]
 fn a_node_that_joins_late_gets_a_snapshot() {
     let mut cluster = Cluster::of_one();

@@ -5,6 +5,7 @@ mod consensus_receiver;
 mod incoming;
 mod log;
 mod machine;
+mod majority;
 mod network;
 mod plausible;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(crate) use consensus_receiver::ConsensusReceiver;
 pub(crate) use incoming::{Incoming, STOPPED_AFTER};
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
+pub(crate) use majority::is_marked;
 pub(crate) use network::{APPEND, Network, ROOM, say};
 pub use network::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub(crate) use plausible::NUMBER_MAX;

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Types;
 use super::machine::SnapshotFile;
+use super::majority::{LostMajority, Marked};
 use super::plausible::Standing;
 use crate::model::COMMAND_BYTES_MAX;
 
@@ -111,11 +112,20 @@ pub(crate) enum Taken {
 #[derive(Debug)]
 pub(crate) struct Network {
     peers: Arc<dyn Peers>,
+    majority: LostMajority,
 }
 
 impl Network {
     pub(crate) fn new(peers: Arc<dyn Peers>) -> Self {
-        Self { peers }
+        Self {
+            peers,
+            majority: LostMajority::default(),
+        }
+    }
+
+    /// Decides whether messages have the mark of a leader without a majority.
+    pub(crate) fn majority(&self) -> LostMajority {
+        self.majority.clone()
     }
 }
 
@@ -126,6 +136,7 @@ impl RaftNetworkFactory<Types> for Network {
         Voter {
             number: target,
             peers: Arc::clone(&self.peers),
+            majority: self.majority.clone(),
             address: node.addr.clone(),
         }
     }
@@ -136,6 +147,7 @@ impl RaftNetworkFactory<Types> for Network {
 pub(crate) struct Voter {
     number: u64,
     peers: Arc<dyn Peers>,
+    majority: LostMajority,
     address: String,
 }
 
@@ -194,7 +206,11 @@ impl RaftNetworkV2<Types> for Voter {
         let cut = count < rpc.entries.len();
         rpc.entries.truncate(count);
         let last = rpc.entries.last().map(|entry| entry.log_id());
-        let answer = self.ask(APPEND, &rpc, option.soft_ttl()).await?;
+        let within = option.soft_ttl();
+        let answer = match self.majority.is_lost() {
+            false => self.ask(APPEND, &rpc, within).await?,
+            true => self.ask(APPEND, &Marked::new(&rpc), within).await?,
+        };
         Ok(match answer {
             AppendEntriesResponse::Success if cut => AppendEntriesResponse::PartialSuccess(last),
             AppendEntriesResponse::HigherVote(vote) => {
@@ -331,6 +347,7 @@ mod tests {
         Voter {
             number: 2,
             peers: Arc::new(Liar(answer)),
+            majority: LostMajority::default(),
             address: "node-2".to_owned(),
         }
     }

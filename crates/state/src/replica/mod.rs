@@ -38,7 +38,8 @@ use self::handover::Handover;
 use crate::fault::Fault;
 use crate::model::{Command, Effect};
 use crate::raft::{
-    ConsensusReceiver, Guard, Incoming, Log, Machine, Network, Raft, STOPPED_AFTER, Types,
+    APPEND, ConsensusReceiver, Guard, Incoming, Log, Machine, Network, Raft, STOPPED_AFTER, Types,
+    is_marked,
 };
 use crate::read::Reader;
 use crate::store::{Store, copy_into};
@@ -311,7 +312,9 @@ impl Replica {
         self.readiness.contacted(from);
         self.handle().block_on(async {
             if let Some(answer) = self.receiver.hear(&self.raft, from, kind, message).await {
-                if kind == crate::raft::APPEND && answer.is_ok() {
+                // A leader without a majority may have missed all that another one decided.
+                let is_led = kind == APPEND && answer.is_ok() && !is_marked(message);
+                if is_led {
                     self.readiness.led();
                 }
                 return answer;
@@ -357,9 +360,12 @@ async fn start(
     };
     let config = Arc::new(config.validate().map_err(|error| error.to_string())?);
     let (_, last) = log.ends().map_err(|error| error.to_string())?;
+    let majority = network.majority();
     let raft = Raft::new(options.voter, config, network, log, machine)
         .await
         .map_err(|error| error.to_string())?;
+    let metrics = raft.metrics();
+    majority.judge_by(move || readiness::leads_without_majority(&metrics.borrow_watched()));
     let new = !raft
         .is_initialized()
         .await

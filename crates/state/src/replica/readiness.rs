@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver as _;
+use openraft::{Instant as _, RaftMetrics};
 
 use super::answering::LastContacts;
 use super::directory::Directory;
 use super::propose::{check_room, no_majority};
 use super::{Ended, Options, ProposeError};
-use crate::raft::{Guard, Raft};
+use crate::raft::{Guard, Raft, Types};
 use crate::read::Reader;
 
 /// A leader counts as lost if it has not been heard for this long, or has not heard a majority.
@@ -140,7 +140,7 @@ impl Readiness {
     }
 
     fn check_led(&self, within: Duration) -> Result<(), ProposeError> {
-        let (voters, leads, acked) = {
+        let (voters, leads, hears) = {
             // Do not borrow the metrics twice: the second borrow would wait for a change that waits for the first one, and the consensus
             // would stop.
             let metrics = self.raft.metrics();
@@ -149,12 +149,11 @@ impl Readiness {
             (
                 membership.voter_ids().count(),
                 metrics.state.is_leader(),
-                metrics.last_quorum_acked,
+                hears_majority(&metrics, within),
             )
         };
         if leads {
-            let recent = acked.is_some_and(|at| at.elapsed() < within);
-            return match voters < 2 || recent {
+            return match hears {
                 true => Ok(()),
                 false => Err(self.no_majority()),
             };
@@ -174,4 +173,16 @@ impl Readiness {
     fn check_room(&self) -> Result<(), ProposeError> {
         check_room(&self.options.directory, self.options.free_bytes_min)
     }
+}
+
+/// Whether the voter of these metrics leads, and hears no majority.
+pub(super) fn leads_without_majority(metrics: &RaftMetrics<Types>) -> bool {
+    metrics.state.is_leader() && !hears_majority(metrics, LEADERLESS_AFTER)
+}
+
+/// Whether a leader has heard a majority within this time. The only voter needs no other.
+fn hears_majority(metrics: &RaftMetrics<Types>, within: Duration) -> bool {
+    let voters = metrics.membership_config.membership().voter_ids().count();
+    let acked = metrics.last_quorum_acked;
+    voters < 2 || acked.is_some_and(|at| at.elapsed() < within)
 }
