@@ -33,7 +33,7 @@ class Options(TypedDict, total=False):
     more_destinations: List[str]
     """Further places to copy to, by a job for each."""
     relay: Relay
-    """Whether a destination that failed takes its data from a complete one: "never" or "auto"."""
+    """Whether destinations take data from complete ones: "never", "auto" (after a failure), or "first" (from the beginning)."""
     gather: bool
     """Gathers sources of several sites, each below the name of its site in the destination, by a job for each."""
     merge: Merge
