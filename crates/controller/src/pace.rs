@@ -69,6 +69,8 @@ pub(crate) struct Took {
 /// How fast a node and the others settle items.
 pub(crate) struct Pace {
     size: u32,
+    /// No other node could lease at the latest look.
+    is_alone: bool,
     /// Leases in a row at whose begin no other node could lease.
     alone: u32,
     /// Seconds that an item takes this node; None before the first one.
@@ -90,6 +92,7 @@ impl Pace {
     pub(crate) const fn new() -> Self {
         Self {
             size: SIZE_FIRST,
+            is_alone: false,
             alone: 0,
             own_seconds: None,
             own_rate: None,
@@ -115,6 +118,10 @@ impl Pace {
     /// Takes the duration of a lease.
     pub(crate) fn took(&mut self, lease: Took, took: Duration) {
         self.own_settled += lease.settled;
+        self.alone = match self.is_alone {
+            true => self.alone.saturating_add(1),
+            false => 0,
+        };
         let tells = lease.files >= TELLS_FILES || lease.bytes >= TELLS_BYTES;
         if !tells && took < TELLS_AFTER {
             return;
@@ -150,15 +157,12 @@ impl Pace {
 
     /// How much is leased now; None leaves all to others for the time being.
     pub(crate) fn next(&mut self, now: Duration, left: Left) -> Option<Take> {
-        self.alone = match left.others {
-            0 => self.alone.saturating_add(1),
-            _ => 0,
-        };
+        self.is_alone = left.others == 0;
         let most = self.bytes_within(TAKES).unwrap_or(u64::MAX);
-        let scans = match self.alone {
+        let scans = match self.is_alone {
+            true => self.size,
             // Another node has joined.
-            0 => self.size.min(SIZE_MAX),
-            _ => self.size,
+            false => self.size.min(SIZE_MAX),
         };
         let all = Take {
             scans,
@@ -414,6 +418,8 @@ mod tests {
         let alone = |pace: &mut Pace| pace.next(at(1), Left::default()).map(|take| take.scans);
         let mut sizes = Vec::new();
         for _ in 0..5 {
+            // Looks that found nothing to lease are no leases.
+            alone(&mut pace);
             let scans = alone(&mut pace).expect("a lease");
             sizes.push(scans);
             let items = u64::from(scans);
