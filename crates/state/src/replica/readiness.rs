@@ -33,7 +33,7 @@ pub struct Readiness {
     answering: LastContacts,
     /// When the leader was last heard.
     heard: Mutex<Option<Instant>>,
-    /// Since when looks have found no leader with a majority; None if the last one found it.
+    /// Since when looks have found no leader with a majority, at first since the start; None if the last look found one.
     lost: Mutex<Option<Instant>>,
     options: Options,
 }
@@ -53,7 +53,7 @@ impl Readiness {
             state: directory.state(),
             answering,
             heard: Mutex::new(None),
-            lost: Mutex::new(None),
+            lost: Mutex::new(Some(Instant::now())),
             options,
         }
     }
