@@ -123,6 +123,8 @@ pub(crate) struct Claims {
     marked: Marked,
     was_held: bool,
     open_since: Duration,
+    /// The latest refusal or silence since then. The node may serve no more: a bound may have put another one in its place.
+    latest: Option<Refusal>,
     addresses: AddressPace,
 }
 
@@ -140,6 +142,7 @@ impl Claims {
             },
             was_held: false,
             open_since: now,
+            latest: None,
             addresses: AddressPace::default(),
         };
         for peer in earlier {
@@ -245,6 +248,7 @@ impl Claims {
                 at.is_silent = true;
                 let message = "the node does not answer; its claim ends by itself";
                 at.refused = Some(Refusal::later(code::GIVEN_UP, message));
+                self.latest.clone_from(&at.refused);
                 at.is_unclear |= at.may_hold_until > Duration::ZERO;
             }
         }
@@ -353,10 +357,11 @@ impl Claims {
                     () => now + REFUSED_AGAIN,
                 };
                 at.refused = Some(refusal);
+                self.latest.clone_from(&at.refused);
             }
         }
         if self.nodes.iter().any(At::is_ready) {
-            self.open_since = now;
+            (self.open_since, self.latest) = (now, None);
         }
     }
 
@@ -404,8 +409,10 @@ impl Claims {
             .filter_map(|at| at.refused.as_ref())
             .collect();
         let serving = self.nodes.iter().filter(|at| at.serves).count();
+        let is_late = now.saturating_sub(self.open_since) >= CLAIM_WITHIN;
         let Some(first) = refusals.first() else {
-            return Standing::Open;
+            let latest = self.latest.clone().filter(|_| is_late);
+            return latest.map_or(Standing::Open, Standing::Refused);
         };
         let old = refusals
             .iter()
@@ -413,7 +420,6 @@ impl Claims {
         if let Some(old) = old.filter(|_| !self.was_held) {
             return Standing::Unsupported(old.message.clone());
         }
-        let is_late = now.saturating_sub(self.open_since) >= CLAIM_WITHIN;
         let all_refuse = refusals.len() == serving && !refusals.iter().any(|no| may_pass(no));
         match all_refuse || is_late {
             true => Standing::Refused((*first).clone()),

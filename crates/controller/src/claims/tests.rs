@@ -350,6 +350,34 @@ fn an_older_destination_a_refusal_and_silence_are_told_apart() {
     assert!(matches!(late, Standing::Refused(_)), "{late:?}");
 }
 
+/// As the setting `nodes` does it. Otherwise a job would wait without end for a site with many nodes of which none answers.
+#[test]
+fn silent_nodes_that_replace_each_other_end_the_attempt_in_time() {
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
+    let mut ended = None;
+    for turn in 1..200 {
+        let now = SECOND * turn;
+        claims.serving(now, vec![peer(&format!("n{turn}"))]);
+        if let Standing::Refused(why) = claims.standing(now) {
+            ended = Some((turn, why));
+            break;
+        }
+        round(&mut claims, now, |_, _| Err(refusal(code::UNREACHABLE)));
+    }
+    let (turn, why) = ended.expect("an end");
+    assert!(why.code == code::UNREACHABLE, "{why}");
+    assert_eq!(SECOND * turn, SECOND + CLAIM_WITHIN);
+    // A node that takes the claim begins the time again.
+    let now = SECOND * turn;
+    claims.serving(now, vec![peer("a")]);
+    for _ in 0..2 {
+        round(&mut claims, now, |_, _| Ok(()));
+    }
+    assert_eq!(claims.standing(now), Standing::Held);
+    claims.serving(now + SECOND, vec![peer("b")]);
+    assert_eq!(claims.standing(now + SECOND), Standing::Open);
+}
+
 #[test]
 fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
     let words = [
