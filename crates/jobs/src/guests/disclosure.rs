@@ -94,6 +94,7 @@ fn view(view: JobView) -> JobView {
     } = view;
     if let Some(summary) = &mut summary {
         pass(summary, "", &SUMMARY);
+        hide_unproven(summary);
     }
     JobView {
         id,
@@ -121,6 +122,16 @@ fn view(view: JobView) -> JobView {
         progress: progress.map(self::progress),
         moved,
         summary,
+    }
+}
+
+/// Leaves nothing of the summary of an attempt that failed before the other end had proved its identity: the reason has the one code for
+/// all such ends.
+fn hide_unproven(summary: &mut Value) {
+    let code = summary.get("code").and_then(Value::as_str);
+    let code = code.and_then(|word| Code::of_word(word).known());
+    if code.is_some_and(is_unproven) {
+        *summary = json!({});
     }
 }
 

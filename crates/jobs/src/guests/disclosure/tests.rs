@@ -39,6 +39,22 @@ fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
     assert_eq!(reported(other.clone()), other);
 }
 
+/// A divided attempt has a summary, whatever it failed by.
+#[test]
+fn the_summary_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
+    for (code, is_hidden) in [
+        ("not_godwit", true),
+        ("tls_failed", true),
+        ("no_source", false),
+    ] {
+        let mut summary = json!({"event": "summary", "status": "failed", "code": code, "bytes": 3});
+        let whole = summary.clone();
+        hide_unproven(&mut summary);
+        let left = if is_hidden { json!({}) } else { whole };
+        assert_eq!(summary, left);
+    }
+}
+
 #[test]
 fn names_of_nodes_and_interfaces_do_not_pass() {
     let secret = "eth7-dtn1";
