@@ -33,8 +33,8 @@ pub struct Readiness {
     answering: LastContacts,
     /// When the leader was last heard.
     heard: Mutex<Option<Instant>>,
-    /// Since when looks have found no leader with a majority, at first since the start; None if the last look found one.
-    lost: Mutex<Option<Instant>>,
+    /// When a look last found a leader with a majority; at first the start. A process that was stopped has looked long ago.
+    found: Mutex<Instant>,
     options: Options,
 }
 
@@ -53,7 +53,7 @@ impl Readiness {
             state: directory.state(),
             answering,
             heard: Mutex::new(None),
-            lost: Mutex::new(Some(Instant::now())),
+            found: Mutex::new(Instant::now()),
             options,
         }
     }
@@ -97,17 +97,17 @@ impl Readiness {
     #[must_use]
     pub fn is_cut_off(&self, time: Duration) -> bool {
         let lost = self.note(self.check_leader().is_ok());
-        lost.is_some_and(|since| since.elapsed() >= time)
+        lost.is_some_and(|lost_for| lost_for >= time)
     }
 
-    /// Notes what a look has found; returns since when there is no leader.
-    fn note(&self, is_led: bool) -> Option<Instant> {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-        *lost = match is_led {
-            true => None,
-            false => Some(lost.unwrap_or_else(Instant::now)),
-        };
-        *lost
+    /// Notes whether a look has found a leader; if not, returns for how long none has.
+    fn note(&self, is_led: bool) -> Option<Duration> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_led {
+            *found = Instant::now();
+            return None;
+        }
+        Some(found.elapsed())
     }
 
     /// Whether this node could lead: its files have no fault, and there is enough space.
