@@ -167,7 +167,7 @@ impl Driver<'_> {
                 let claim = work.claim.parse().map_err(Failure::local)?;
                 let serving = match earlier.is_empty() {
                     true => vec![self.order.peer.clone()],
-                    false => earlier.clone(),
+                    false => self.with_left_out(earlier.clone()),
                 };
                 (claim, work.roots, serving, earlier)
             }

@@ -1,6 +1,8 @@
 //! Bounds the nodes of both sites that take part in a divided job, by the setting `nodes` of the job.
 //! Chooses none itself: `bound` does.
 
+use godwit_api::ask::Peer;
+
 use super::{Driver, Mate, Picture};
 use crate::bound::Offered;
 
@@ -44,9 +46,49 @@ impl Driver<'_> {
         }
     }
 
+    /// The nodes of the destination that took part before, and those that the setting left out: none of the former may answer any more.
+    pub(super) fn with_left_out(&self, before: Vec<Peer>) -> Vec<Peer> {
+        if before.len() < self.order.nodes_max {
+            return before;
+        }
+        match self.site.nodes_of(&self.order.peer) {
+            Ok(listed) => with_others(before, listed.nodes),
+            Err(_) => before,
+        }
+    }
+
     fn note_bound(&self, said: Option<&str>) {
         if let Some(said) = said {
             (self.order.note)(said);
         }
+    }
+}
+
+/// The nodes, and the others of the list.
+fn with_others(mut nodes: Vec<Peer>, listed: Vec<Peer>) -> Vec<Peer> {
+    for peer in listed {
+        if nodes.iter().all(|node| node.identity != peer.identity) {
+            nodes.push(peer);
+        }
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_took_part_come_first_and_each_node_once() {
+        let peers = |names: &[&str]| -> Vec<Peer> {
+            let peer = |name: &&str| Peer {
+                name: (*name).to_owned(),
+                addresses: Vec::new(),
+                identity: (*name).to_owned(),
+            };
+            names.iter().map(peer).collect()
+        };
+        let all = with_others(peers(&["b", "c"]), peers(&["a", "b", "c", "d"]));
+        assert_eq!(all, peers(&["b", "c", "a", "d"]));
     }
 }
