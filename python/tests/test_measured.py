@@ -25,8 +25,7 @@ from godwit.evaluate.main import main
 from godwit.evaluate.results import Results
 from godwit.evaluate.sampler import Sampler
 
-# Largest cost of sampling at a node, as a share of a core. A debug build is not optimised, and `.ci/release` has the program that is
-# shipped.
+# Largest cost of sampling at a node, as a share of a core. A debug build is not optimised; `.ci/release` has the shipped program.
 COST_MAX = 0.02 if "debug" in BINARY.parts else 0.005
 
 

@@ -118,7 +118,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Shows the transfer buffer of this node. */
+        /** Shows the transfer buffer of this node, and a row for each node of its cluster. */
         get: operations["get_buffer"];
         put?: never;
         post?: never;
@@ -137,7 +137,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets files leave the buffer. */
+        /** Lets files leave the buffers of the cluster. */
         post: operations["post_buffer_drop"];
         delete?: never;
         options?: never;
@@ -152,7 +152,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the files in the buffer at and below a place. */
+        /** Lists the files in the buffers of the cluster at and below a place. */
         get: operations["get_buffer_files"];
         put?: never;
         post?: never;
@@ -171,7 +171,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sets how long files stay in the buffer. */
+        /** Sets how long files stay in the buffers of the cluster. */
         post: operations["post_buffer_keep"];
         delete?: never;
         options?: never;
@@ -1222,9 +1222,11 @@ export interface components {
         BufferChanged: {
             /**
              * Format: int64
-             * @description Files that are as asked now.
+             * @description Files that are as asked now. A file counts at each node that has a part of it.
              */
             files: number;
+            /** @description A row for each node of the cluster, this one first; none if the node is alone. */
+            nodes?: components["schemas"]["BufferNodeChanged"][];
             /**
              * Format: int64
              * @description Files that are not, because others have reserved the room.
@@ -1257,6 +1259,84 @@ export interface components {
             files: components["schemas"]["BufferFile"][];
             /** @description Cursor of the next page; none at the end. */
             next?: string | null;
+            /** @description Nodes of the cluster that did not answer. Their files are missing. */
+            silent?: string[];
+        };
+        /** @description The part of one node in the pool. */
+        BufferNode: {
+            /**
+             * Format: int64
+             * @description Bytes that can be evicted.
+             */
+            bytes_clean: number;
+            /**
+             * Format: int64
+             * @description Bytes of which the buffer has the only copy.
+             */
+            bytes_dirty: number;
+            /**
+             * Format: int64
+             * @description Bytes that hold nothing.
+             */
+            bytes_free: number;
+            /**
+             * Format: int64
+             * @description Bytes of those that can be evicted, but stay.
+             */
+            bytes_kept: number;
+            /**
+             * Format: int64
+             * @description Bytes of all extents of its volumes.
+             */
+            bytes_total: number;
+            /**
+             * Format: int64
+             * @description Files with extents. A large file has some at several nodes.
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description Bytes written to flash.
+             */
+            filled_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that transfers of any node got from this buffer.
+             */
+            hit_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that this node read from the exports.
+             */
+            missed_bytes: number;
+            /** @description Name of the node. */
+            node: string;
+            /**
+             * Format: int64
+             * @description Bytes that its transfers got from the buffers of other nodes.
+             */
+            pooled_bytes: number;
+            /** @description Why the figures are missing, or why the node gives no extents to others now. */
+            reason?: string | null;
+            /** @description `well`, `trouble` if a volume is not well, `none` without a buffer, or `silent`. */
+            state: string;
+        };
+        /** @description The result of a change at one node. */
+        BufferNodeChanged: {
+            /**
+             * Format: int64
+             * @description Files that are as asked now.
+             */
+            files: number;
+            /** @description Name of the node. */
+            node: string;
+            /** @description Why the node has not answered; its files may be as before. */
+            problem?: string | null;
+            /**
+             * Format: int64
+             * @description Files that are not.
+             */
+            refused: number;
         };
         /** @description The transfer buffer of a node. Without a buffer all figures are 0. */
         BufferView: {
@@ -1330,6 +1410,8 @@ export interface components {
              * @description Bytes that transfers read from the exports instead.
              */
             missed_bytes: number;
+            /** @description A row for each node of the cluster, this one first; none if the node is alone. Together they are the pool. */
+            nodes?: components["schemas"]["BufferNode"][];
             oldest?: components["schemas"]["Timestamp"] | null;
             oldest_dirty?: components["schemas"]["Timestamp"] | null;
             /**
@@ -1337,6 +1419,11 @@ export interface components {
              * @description Bytes that passed the buffer by, because it had no room or was slower.
              */
             passed_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that transfers got from the buffers of other nodes of the cluster.
+             */
+            pooled_bytes?: number;
             /** @description The volumes, in the order of the settings. */
             volumes: components["schemas"]["BufferVolume"][];
         };
@@ -2208,8 +2295,8 @@ export interface components {
              */
             priority?: number;
             /**
-             * @description Whether a destination that failed or fell behind takes its data from another destination that is complete. Only for a job with
-             *     several destinations, and sources at this site.
+             * @description Whether a destination takes its data from another destination that is complete: after it failed or fell behind, or from the
+             *     beginning. Only for a job with several destinations, and sources at this site.
              */
             relay?: components["schemas"]["Relay"];
             /**
@@ -2622,7 +2709,7 @@ export interface components {
          * @description Whether a destination takes its data from another destination of the job that is complete.
          * @enum {string}
          */
-        Relay: "never" | "auto";
+        Relay: "never" | "auto" | "first";
         /** @description An entry to remove. */
         RemoveEntry: {
             /**

@@ -10,15 +10,15 @@ class Buffer(Group):
     """The operations of the group `buffer`."""
 
     def get(self) -> schemas.BufferView:
-        """Shows the transfer buffer of this node."""
+        """Shows the transfer buffer of this node, and a row for each node of its cluster."""
         return self._send(Call[schemas.BufferView]("GET", "/api/v1/buffer", twice=True))
 
     def drop(self, body: schemas.DropFromBuffer) -> schemas.BufferChanged:
-        """Lets files leave the buffer."""
+        """Lets files leave the buffers of the cluster."""
         return self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/drop", body=body))
 
     def files(self, place: str, *, cursor: Optional[str] = None, limit: Optional[int] = None) -> schemas.BufferFiles:
-        """Lists the files in the buffer at and below a place."""
+        """Lists the files in the buffers of the cluster at and below a place."""
         return self._send(
             Call[schemas.BufferFiles](
                 "GET", "/api/v1/buffer/files", query={"place": place, "cursor": cursor, "limit": limit}, twice=True
@@ -26,7 +26,7 @@ class Buffer(Group):
         )
 
     def keep(self, body: schemas.KeepInBuffer) -> schemas.BufferChanged:
-        """Sets how long files stay in the buffer."""
+        """Sets how long files stay in the buffers of the cluster."""
         return self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/keep", body=body))
 
 
@@ -34,15 +34,15 @@ class AsyncBuffer(AsyncGroup):
     """The operations of the group `buffer`."""
 
     async def get(self) -> schemas.BufferView:
-        """Shows the transfer buffer of this node."""
+        """Shows the transfer buffer of this node, and a row for each node of its cluster."""
         return await self._send(Call[schemas.BufferView]("GET", "/api/v1/buffer", twice=True))
 
     async def drop(self, body: schemas.DropFromBuffer) -> schemas.BufferChanged:
-        """Lets files leave the buffer."""
+        """Lets files leave the buffers of the cluster."""
         return await self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/drop", body=body))
 
     async def files(self, place: str, *, cursor: Optional[str] = None, limit: Optional[int] = None) -> schemas.BufferFiles:
-        """Lists the files in the buffer at and below a place."""
+        """Lists the files in the buffers of the cluster at and below a place."""
         return await self._send(
             Call[schemas.BufferFiles](
                 "GET", "/api/v1/buffer/files", query={"place": place, "cursor": cursor, "limit": limit}, twice=True
@@ -50,5 +50,5 @@ class AsyncBuffer(AsyncGroup):
         )
 
     async def keep(self, body: schemas.KeepInBuffer) -> schemas.BufferChanged:
-        """Sets how long files stay in the buffer."""
+        """Sets how long files stay in the buffers of the cluster."""
         return await self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/keep", body=body))

@@ -28,7 +28,7 @@ RateInput = Union[int, str]
 """A rate in a request."""
 RateKind = Literal["node", "site", "channel"]
 """Subject of rates."""
-Relay = Literal["never", "auto"]
+Relay = Literal["never", "auto", "first"]
 """Whether a destination takes its data from another destination of the job that is complete."""
 RightName = Literal["read", "write", "list", "delete"]
 """One right of a rule."""
@@ -139,7 +139,9 @@ class BufferChanged(TypedDict):
     """The result of a change."""
 
     files: int
-    """Files that are as asked now."""
+    """Files that are as asked now. A file counts at each node that has a part of it."""
+    nodes: NotRequired[List[BufferNodeChanged]]
+    """A row for each node of the cluster, this one first; none if the node is alone."""
     refused: int
     """Files that are not, because others have reserved the room."""
 
@@ -167,6 +169,52 @@ class BufferFiles(TypedDict):
     """The files, by the bytes of their paths."""
     next: NotRequired[Optional[str]]
     """Cursor of the next page; none at the end."""
+    silent: NotRequired[List[str]]
+    """Nodes of the cluster that did not answer. Their files are missing."""
+
+
+class BufferNode(TypedDict):
+    """The part of one node in the pool."""
+
+    bytes_clean: int
+    """Bytes that can be evicted."""
+    bytes_dirty: int
+    """Bytes of which the buffer has the only copy."""
+    bytes_free: int
+    """Bytes that hold nothing."""
+    bytes_kept: int
+    """Bytes of those that can be evicted, but stay."""
+    bytes_total: int
+    """Bytes of all extents of its volumes."""
+    files: int
+    """Files with extents. A large file has some at several nodes."""
+    filled_bytes: int
+    """Bytes written to flash."""
+    hit_bytes: int
+    """Bytes that transfers of any node got from this buffer."""
+    missed_bytes: int
+    """Bytes that this node read from the exports."""
+    node: str
+    """Name of the node."""
+    pooled_bytes: int
+    """Bytes that its transfers got from the buffers of other nodes."""
+    reason: NotRequired[Optional[str]]
+    """Why the figures are missing, or why the node gives no extents to others now."""
+    state: str
+    """`well`, `trouble` if a volume is not well, `none` without a buffer, or `silent`."""
+
+
+class BufferNodeChanged(TypedDict):
+    """The result of a change at one node."""
+
+    files: int
+    """Files that are as asked now."""
+    node: str
+    """Name of the node."""
+    problem: NotRequired[Optional[str]]
+    """Why the node has not answered; its files may be as before."""
+    refused: int
+    """Files that are not."""
 
 
 class BufferView(TypedDict):
@@ -200,10 +248,14 @@ class BufferView(TypedDict):
     """Bytes that transfers got from the buffer since the start of the node."""
     missed_bytes: int
     """Bytes that transfers read from the exports instead."""
+    nodes: NotRequired[List[BufferNode]]
+    """A row for each node of the cluster, this one first; none if the node is alone. Together they are the pool."""
     oldest: NotRequired[Optional[Timestamp]]
     oldest_dirty: NotRequired[Optional[Timestamp]]
     passed_bytes: int
     """Bytes that passed the buffer by, because it had no room or was slower."""
+    pooled_bytes: NotRequired[int]
+    """Bytes that transfers got from the buffers of other nodes of the cluster."""
     volumes: List[BufferVolume]
     """The volumes, in the order of the settings."""
 
@@ -893,7 +945,7 @@ class NewJob(TypedDict):
     priority: NotRequired[int]
     """Jobs with a higher priority run first."""
     relay: NotRequired[Relay]
-    """Whether a destination that failed or fell behind takes its data from another destination that is complete. Only for a job with several destinations, and sources at this site."""
+    """Whether a destination takes its data from another destination that is complete: after it failed or fell behind, or from the beginning. Only for a job with several destinations, and sources at this site."""
     retries_max: NotRequired[Optional[int]]
     """Number of retries. Without it, only the deadline ends them."""
     selection: NotRequired[Optional[Selection]]
