@@ -12,12 +12,16 @@
 //! 2 HOLDS  slot:4 file:4 offset:8 bytes:4 dirty:1 digest:1 digest:32 since:8
 //! 3 CLEAN  slot:4
 //! 4 FREE   slot:4
+//! 5 ARRIVED  file:4 what                                      in logs of version 2
+//! 6 PLACED   file:4 source:16 stamp:8
 //! ```
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::extent::{BlockDigest, FileKey, Generation, Keep, PATH_BYTES_MAX, SlotIndex, SourceId};
+use crate::extent::{
+    BlockDigest, FileKey, Generation, Keep, PATH_BYTES_MAX, SlotIndex, SourceId, WHAT_BYTES_MAX,
+};
 use crate::layout::PAGE;
 use crate::superblock::millis;
 use godwit_store::digest::{Digest, DigestKind};
@@ -52,6 +56,33 @@ pub enum Entry {
     Clean(SlotIndex),
     /// The slot holds nothing.
     Free(SlotIndex),
+    /// The file has arrived whole.
+    Arrived {
+        /// Number of the file.
+        number: u32,
+        /// Where it goes; empty if it goes nowhere any more.
+        what: Arc<[u8]>,
+    },
+    /// The file is at slow storage now.
+    Placed {
+        /// Number of the file.
+        number: u32,
+        /// Where it is from now on.
+        source: SourceId,
+        /// Its state there.
+        stamp: u64,
+    },
+}
+
+impl Entry {
+    /// The lowest version of the format that has this record.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        match self {
+            Self::File { .. } | Self::Holds { .. } | Self::Clean(_) | Self::Free(_) => 1,
+            Self::Arrived { .. } | Self::Placed { .. } => 2,
+        }
+    }
 }
 
 /// Contents of a slot.
@@ -251,6 +282,21 @@ fn encode_body(entry: &Entry, out: &mut Vec<u8>) -> u8 {
             out.extend_from_slice(&slot.0.to_le_bytes());
             4
         }
+        Entry::Arrived { number, what } => {
+            out.extend_from_slice(&number.to_le_bytes());
+            out.extend_from_slice(what);
+            5
+        }
+        Entry::Placed {
+            number,
+            source,
+            stamp,
+        } => {
+            out.extend_from_slice(&number.to_le_bytes());
+            out.extend_from_slice(&source.0);
+            out.extend_from_slice(&stamp.to_le_bytes());
+            6
+        }
     }
 }
 
@@ -297,6 +343,20 @@ fn decode_body(kind: u8, body: &[u8]) -> Option<Entry> {
         },
         3 => Entry::Clean(SlotIndex(fields.number32()?)),
         4 => Entry::Free(SlotIndex(fields.number32()?)),
+        5 => {
+            let number = fields.number32()?;
+            let what = std::mem::take(&mut fields.0);
+            if what.len() > WHAT_BYTES_MAX {
+                return None;
+            }
+            let what = what.into();
+            Entry::Arrived { number, what }
+        }
+        6 => Entry::Placed {
+            number: fields.number32()?,
+            source: SourceId(*fields.take(16)?.first_chunk()?),
+            stamp: fields.number64()?,
+        },
         _ => return None,
     };
     fields.0.is_empty().then_some(entry)
@@ -366,6 +426,19 @@ mod tests {
             },
             Entry::Clean(SlotIndex(u32::MAX)),
             Entry::Free(SlotIndex(0)),
+            Entry::Arrived {
+                number: 4,
+                what: [9; WHAT_BYTES_MAX].into(),
+            },
+            Entry::Arrived {
+                number: 5,
+                what: [].into(),
+            },
+            Entry::Placed {
+                number: 6,
+                source: SourceId([8; 16]),
+                stamp: 1 << 60,
+            },
         ]
     }
 

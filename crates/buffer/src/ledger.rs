@@ -12,6 +12,7 @@
 
 mod drain;
 mod files;
+mod incoming;
 mod loading;
 mod outcome;
 mod policy;
@@ -31,6 +32,7 @@ use crate::extent::{
 };
 use crate::health::{Cause, HUNG_AFTER};
 pub use drain::{DrainSettings, Order};
+pub use incoming::{Incoming, Mark, Whole};
 use outcome::{end_operation, give_up, judge, settle_written, take_out_hung};
 use policy::{choose, evict, grant, make_room};
 pub use rack::{Commit, NAME_BYTES_EACH};
@@ -218,6 +220,7 @@ impl Ledger {
             }
             return;
         }
+        changes.durable = changes.durable.max(done.up_to);
         for slot in done.freed {
             self.shelf.step(Place { volume, slot }, Step::Freed);
         }

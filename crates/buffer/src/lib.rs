@@ -22,3 +22,4 @@ pub mod service;
 pub mod superblock;
 mod table;
 pub mod volume;
+pub mod waiting;

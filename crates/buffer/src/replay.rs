@@ -9,7 +9,7 @@ use godwit_sys::page_buffer::PageBuffer;
 use crate::backing::Backing;
 use crate::frame::{Entry, FRAME_BYTES_MAX, FrameHead};
 use crate::layout::{PAGE, SUPERBLOCK_AT};
-use crate::superblock::Superblock;
+use crate::superblock::{Superblock, later_version};
 use crate::table::Table;
 use crate::volume::OpenError;
 
@@ -104,11 +104,27 @@ pub(crate) fn newer(
     backing: &dyn Backing,
 ) -> Result<Superblock, OpenError> {
     let newer = both.iter().flatten().max_by_key(|one| one.generation);
-    let newer = newer.ok_or(OpenError::NoBuffer)?;
+    let Some(newer) = newer else {
+        return Err(nothing(backing));
+    };
     if !backing.has_room(&newer.layout)? {
         return Err(OpenError::Shorter);
     }
     Ok(newer.clone())
+}
+
+/// Why there is no superblock that this program reads.
+fn nothing(backing: &dyn Backing) -> OpenError {
+    let mut page = match PageBuffer::new(usize::try_from(PAGE).unwrap_or(usize::MAX)) {
+        Ok(page) => page,
+        Err(error) => return error.into(),
+    };
+    let mut later = |at| {
+        backing.read_at(at, &mut page).ok()?;
+        later_version(&page)
+    };
+    let later = later(SUPERBLOCK_AT[0]).or_else(|| later(SUPERBLOCK_AT[1]));
+    later.map_or(OpenError::NoBuffer, OpenError::Later)
 }
 
 /// Reads a log from its checkpoint to its end.

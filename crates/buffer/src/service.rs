@@ -4,8 +4,11 @@
 //! A reader asks first, and hands over what it then had to read from slow storage. Neither call waits for flash that is full or fails: data
 //! without room in memory or on a volume bypasses the buffer.
 //!
-//! Lock order: gatherings (`fill`), one gathering, loads (`serve`), ledger, memory. No lock is held across I/O.
+//! Lock order: gatherings (`fill`), one gathering, loads (`serve`), ledger, memory. The queue of arrivals is locked alone. No lock is held
+//! across I/O.
 
+mod arrive;
+mod drain;
 mod fill;
 mod flash;
 mod keeper;
@@ -21,13 +24,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::extent::{FileKey, Keep};
-use crate::ledger::{Ledger, Settings};
+use crate::ledger::{DrainSettings, Ledger, Settings};
 use crate::pool::Mates;
 
+pub use arrive::{Arriving, Unfit};
+pub use drain::{Arrivals, Drain, HeldArrival, Settled};
 pub use fill::{Filled, Patience};
 pub use flash::{FailedVolume, Mounted, open_volumes};
 pub use view::{Figures, VolumeView};
 
+use drain::Desk;
 use fill::Fills;
 use flash::Mount;
 use keeper::Threads;
@@ -59,6 +65,7 @@ struct Shared {
     memory: Arc<Memory>,
     fills: Fills,
     loads: Loads,
+    desk: Desk,
     counts: Counts,
     /// Files of transfers that are open now.
     open: AtomicU64,
@@ -94,12 +101,19 @@ impl Buffer {
         let extent_bytes = first.unwrap_or(crate::layout::EXTENT_BYTES_DEFAULT);
         let mut ledger = Ledger::new(Settings {
             extent_bytes,
+            drain: DrainSettings {
+                at_once: 0,
+                ..DrainSettings::default()
+            },
             ..Settings::default()
         });
         let mut mounts = Vec::with_capacity(mounted.len());
+        let mut arrived = Vec::new();
         for one in mounted {
+            arrived.extend(one.arrived());
             mounts.push(one.attach(&mut ledger));
         }
+        let desk = Desk::new(&mut ledger, extent_bytes, arrived, failed.is_empty());
         let (fills, queue) = Fills::new();
         let shared = Arc::new(Shared {
             ledger: Mutex::new(ledger),
@@ -110,6 +124,7 @@ impl Buffer {
             memory: Arc::new(Memory::new(extent_bytes as usize)),
             fills,
             loads: Loads::default(),
+            desk,
             counts: Counts::default(),
             open: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
@@ -162,6 +177,12 @@ impl Buffer {
         self.0.extent_bytes
     }
 
+    /// The files that arrive.
+    #[must_use]
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals::of(&self.0)
+    }
+
     /// The places that could not be opened.
     #[must_use]
     pub fn failed(&self) -> &[FailedVolume] {
@@ -178,6 +199,7 @@ impl Buffer {
     pub fn close(&self) {
         self.0.is_closed.store(true, Ordering::SeqCst);
         self.0.fills.close();
+        self.0.desk.wake();
         let threads = lock(&self.0.threads).take();
         if let Some(threads) = threads {
             threads.end(&self.0);

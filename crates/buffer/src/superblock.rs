@@ -9,8 +9,10 @@ use crate::layout::Layout;
 pub const SUPERBLOCK_BYTES: usize = 512;
 /// The first bytes of each superblock.
 pub const MAGIC: [u8; 8] = *b"GODWITBF";
-/// Version of the format.
+/// Version of a new volume.
 pub const VERSION: u32 = 1;
+/// The latest version, in which logs tell of arrivals. A volume gets it with its first arrival.
+pub const VERSION_MAX: u32 = 2;
 /// Most bytes of a node's identity, and of a serial.
 pub const TEXT_BYTES_MAX: usize = 120;
 const CRC_AT: usize = SUPERBLOCK_BYTES - 8;
@@ -18,6 +20,8 @@ const CRC_AT: usize = SUPERBLOCK_BYTES - 8;
 /// A superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// Version of the format.
+    pub version: u32,
     /// Counts the checkpoints; the highest one counts.
     pub generation: u64,
     /// Names the volume.
@@ -46,7 +50,7 @@ impl Superblock {
     pub fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&self.area.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.id);
@@ -78,7 +82,8 @@ impl Superblock {
             return None;
         }
         let mut fields = Fields(&bytes[MAGIC.len()..CRC_AT]);
-        if fields.number32()? != VERSION {
+        let version = fields.number32()?;
+        if !(VERSION..=VERSION_MAX).contains(&version) {
             return None;
         }
         let area = fields.number32()?;
@@ -104,6 +109,7 @@ impl Superblock {
         let is_word = node.bytes().all(|byte| byte.is_ascii_graphic());
         let is_sound = layout.is_sound() && area < 2 && changes_at <= layout.area_bytes && is_word;
         is_sound.then_some(Self {
+            version,
             generation,
             id,
             layout,
@@ -116,6 +122,17 @@ impl Superblock {
             serial,
         })
     }
+}
+
+/// The version of a superblock that a later program wrote.
+#[must_use]
+pub fn later_version(bytes: &[u8]) -> Option<u32> {
+    let bytes: &[u8; SUPERBLOCK_BYTES] = bytes.first_chunk()?;
+    if crc(&[&bytes[..CRC_AT]]).to_le_bytes() != bytes[CRC_AT..] || !bytes.starts_with(&MAGIC) {
+        return None;
+    }
+    let version = Fields(&bytes[MAGIC.len()..CRC_AT]).number32()?;
+    (version > VERSION_MAX).then_some(version)
 }
 
 /// Milliseconds since the Unix epoch.
@@ -137,6 +154,7 @@ mod tests {
 
     fn sample() -> Superblock {
         Superblock {
+            version: VERSION,
             generation: 7,
             id: [3; 16],
             layout: Layout::of(1 << 40, 4 << 20).expect("room"),
@@ -160,6 +178,21 @@ mod tests {
             assert_eq!(Superblock::decode(&wrong), None, "bit {bit}");
         }
         assert_eq!(Superblock::decode(&bytes[..100]), None);
+    }
+
+    #[test]
+    fn a_later_version_is_named() {
+        let later = |version| Superblock {
+            version,
+            ..sample()
+        };
+        let latest = later(VERSION_MAX);
+        assert_eq!(Superblock::decode(&latest.encode()), Some(latest.clone()));
+        assert_eq!(later_version(&latest.encode()), None);
+        let next = later(VERSION_MAX + 1).encode();
+        assert_eq!(Superblock::decode(&next), None);
+        assert_eq!(later_version(&next), Some(VERSION_MAX + 1));
+        assert_eq!(later_version(&[0; SUPERBLOCK_BYTES]), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::extent::{Content, FileKey, Keep, Record, Recovered, SlotIndex};
+use crate::extent::{Content, FileKey, Generation, Keep, Record, Recovered, SlotIndex, SourceId};
 use crate::frame::{Entry, Held};
 
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ struct Named {
     key: Arc<FileKey>,
     keep: Keep,
     slots: u32,
+    /// Where the file goes, if it has arrived and is not at slow storage yet.
+    what: Option<Arc<[u8]>>,
 }
 
 /// The state of a volume.
@@ -64,7 +66,42 @@ impl Table {
                 self.clear(*slot);
                 slot.0 < self.count
             }
+            Entry::Arrived { number, what } => match self.named_mut(*number) {
+                Some(named) => {
+                    named.what = (!what.is_empty()).then(|| Arc::clone(what));
+                    true
+                }
+                None => false,
+            },
+            Entry::Placed {
+                number,
+                source,
+                stamp,
+            } => self.place(*number, *source, *stamp),
         }
+    }
+
+    /// The file has another key from now on, unless another file has that key.
+    fn place(&mut self, number: u32, source: SourceId, stamp: u64) -> bool {
+        let Some(named) = self.files.get_mut(&number) else {
+            return false;
+        };
+        let key = Arc::new(FileKey {
+            source,
+            path: named.key.path.clone(),
+            generation: Generation {
+                bytes: named.key.generation.bytes,
+                stamp,
+            },
+        });
+        if self.numbers.contains_key(&key) {
+            return false;
+        }
+        self.numbers.remove(&named.key);
+        self.numbers.insert(Arc::clone(&key), number);
+        named.key = key;
+        named.what = None;
+        true
     }
 
     fn name(&mut self, number: u32, key: &Arc<FileKey>, keep: Keep) -> bool {
@@ -81,6 +118,7 @@ impl Table {
                     key: Arc::clone(key),
                     keep,
                     slots: 0,
+                    what: None,
                 };
                 self.files.insert(number, named);
                 self.numbers.insert(Arc::clone(key), number);
@@ -159,6 +197,23 @@ impl Table {
                     });
                 }
             }
+            Record::Arrived(file, what) => {
+                if let Some(number) = self.numbers.get(file) {
+                    entries.push(Entry::Arrived {
+                        number: *number,
+                        what: Arc::clone(what),
+                    });
+                }
+            }
+            Record::Placed(file, to) => {
+                if let Some(number) = self.numbers.get(file) {
+                    entries.push(Entry::Placed {
+                        number: *number,
+                        source: to.source,
+                        stamp: to.generation.stamp,
+                    });
+                }
+            }
         }
         entries.retain(|entry| self.apply(entry));
         entries
@@ -175,7 +230,22 @@ impl Table {
             slot: SlotIndex(*slot),
             held: *held,
         });
-        files.chain(slots)
+        let arrived = self.files.iter().filter_map(|(number, named)| {
+            Some(Entry::Arrived {
+                number: *number,
+                what: Arc::clone(named.what.as_ref()?),
+            })
+        });
+        files.chain(arrived).chain(slots)
+    }
+
+    /// The files that have arrived, and where each goes.
+    pub(crate) fn arrived(&self) -> Vec<(Arc<FileKey>, Arc<[u8]>)> {
+        let named = self.files.values().filter_map(|named| {
+            let what = named.what.as_ref()?;
+            Some((Arc::clone(&named.key), Arc::clone(what)))
+        });
+        named.collect()
     }
 
     /// All extents.
@@ -244,7 +314,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::extent::{Generation, SourceId};
     use godwit_store::digest::DigestKind;
 
     fn holds(slot: u32, path: &str) -> Record {
@@ -323,6 +392,44 @@ mod tests {
         assert_eq!(checkpoint.extents(), table.extents());
         assert_eq!(table.extents().len(), 3);
         assert!(table.files.len() <= 3, "numbers are used again");
+    }
+
+    #[test]
+    fn a_file_that_arrived_is_known_until_it_is_placed() {
+        let key_of = |record: &Record| match record {
+            Record::Holds { content, .. } => Arc::clone(&content.file),
+            other => panic!("{other:?}"),
+        };
+        let mut table = Table::new(8);
+        let mut log = Vec::new();
+        let records = [holds(0, "a"), holds(1, "b"), holds(2, "c")];
+        let keys: Vec<Arc<FileKey>> = records.iter().map(key_of).collect();
+        for record in &records {
+            log.extend(table.change(record));
+        }
+        for key in &keys {
+            log.extend(table.change(&Record::Arrived(Arc::clone(key), [1, 2].into())));
+        }
+        assert_eq!(table.arrived().len(), 3);
+        let to = Arc::new(FileKey {
+            source: SourceId([9; 16]),
+            generation: Generation { bytes: 4, stamp: 7 },
+            ..(*keys[0]).clone()
+        });
+        log.extend(table.change(&Record::Placed(Arc::clone(&keys[0]), Arc::clone(&to))));
+        log.extend(table.change(&Record::Clean(SlotIndex(0))));
+        log.extend(table.change(&Record::Arrived(Arc::clone(&keys[1]), [].into())));
+        let mut replayed = Table::new(8);
+        assert!(log.iter().all(|entry| replayed.apply(entry)));
+        let mut checkpoint = Table::new(8);
+        assert!(table.entries().all(|entry| checkpoint.apply(&entry)));
+        for table in [&table, &replayed, &checkpoint] {
+            let arrived: Vec<_> = table.arrived().into_iter().map(|(key, _)| key).collect();
+            assert_eq!(arrived, keys[2..]);
+            let extents = table.extents();
+            assert_eq!(extents[0].content.file, to);
+            assert!(!extents[0].is_dirty && extents[1].is_dirty);
+        }
     }
 
     #[test]

@@ -7,18 +7,18 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_sys::page_buffer::PageBuffer;
 
 use crate::backing::Backing;
-use crate::extent::{Content, Recovered, SlotIndex};
+use crate::extent::{Content, FileKey, Recovered, SlotIndex};
 use crate::frame::{FrameWriter, crc};
 use crate::layout::{Layout, PAGE, PROBE_AT, SUPERBLOCK_AT};
 use crate::ledger::Commit;
 use crate::replay::{self, Damage, Replay};
-use crate::superblock::Superblock;
+use crate::superblock::{Superblock, VERSION};
 use crate::table::Table;
 
 /// A frame of a checkpoint ends when it has this many bytes.
@@ -54,6 +54,11 @@ pub enum OpenError {
     /// Neither superblock is valid.
     #[error("there is no transfer buffer here, or both of its superblocks are damaged")]
     NoBuffer,
+    /// A later program wrote it.
+    #[error(
+        "this transfer buffer has version {0} of its format; update the program, or format the place again"
+    )]
+    Later(u32),
     /// The place has fewer bytes than its superblock says.
     #[error("this place is smaller than the transfer buffer that its superblock describes")]
     Shorter,
@@ -140,6 +145,7 @@ pub fn format(backing: &dyn Backing, format: &Format) -> io::Result<Superblock> 
     // A device without this operation keeps its old bytes. No slot refers to them.
     let _ = backing.discard(layout.data_at, layout.end() - layout.data_at);
     let superblock = Superblock {
+        version: VERSION,
         generation: 1,
         id: format.id,
         layout,
@@ -289,6 +295,12 @@ impl<B: Backing> Volume<B> {
         self.lock().table.extents()
     }
 
+    /// The files that have arrived as the log says, and where each goes.
+    #[must_use]
+    pub fn arrived(&self) -> Vec<(Arc<FileKey>, Arc<[u8]>)> {
+        self.lock().table.arrived()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -325,13 +337,20 @@ fn padded(layout: &Layout, content: &Content) -> usize {
 impl Log {
     fn append(&mut self, backing: &dyn Backing, commit: &Commit) -> Result<(), CommitError> {
         let mut frame = FrameWriter::new(self.superblock.salt, self.sequence);
+        let mut version = self.superblock.version;
         for record in &commit.records {
             for entry in self.table.change(record) {
+                version = version.max(entry.version());
                 frame.push(&entry);
             }
         }
         if frame.is_empty() {
             return Ok(());
+        }
+        if version > self.superblock.version {
+            // An older program must not take the frame for a torn one. The superblocks change with a checkpoint.
+            self.superblock.version = version;
+            return self.checkpoint(backing);
         }
         let frame = frame.finish();
         let layout = self.superblock.layout;
@@ -380,6 +399,7 @@ impl Log {
         next.checkpoint_frames = u32::try_from(sequence).unwrap_or(u32::MAX);
         let read = replay::replay(backing, &next)?;
         let is_same = read.damage.is_empty() && read.next_at == at && read.sequence == sequence;
+        let is_same = is_same && read.table.arrived() == self.table.arrived();
         if !is_same || read.table.extents() != self.table.extents() {
             return Err(CommitError::NotAsWritten);
         }

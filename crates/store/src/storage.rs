@@ -75,6 +75,11 @@ pub trait Storage: Send + Sync {
         None
     }
 
+    /// Names the sender of the files that are written from now on.
+    fn note_sender(&self, name: &[u8]) {
+        let _ = name;
+    }
+
     /// A name of this storage that stays the same, under which copies of its contents may be kept; `None` if it has none.
     fn origin(&self) -> Option<[u8; 16]> {
         None
@@ -489,6 +494,11 @@ pub trait WriteFile: Send + Sync {
     /// Asks the storage to start writing `range` to disk, so that the disk is not idle until a sync. This is a hint: the call guarantees
     /// nothing and waits only for room in a queue. The sync reports any error.
     fn write_out(&self, range: Range<u64>);
+
+    /// Whether a later run finds under the temporary name what was written and synced. If not, only the whole file is worth a record.
+    fn lasts(&self) -> bool {
+        true
+    }
 
     /// Sets the final length and metadata. The file still has to be synced and committed. Returns the kinds of attributes of `meta` that
     /// could not be kept.

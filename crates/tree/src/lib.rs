@@ -1,6 +1,7 @@
 //! The ends of a transfer: files of a storage, standard streams, memory; selection and verification of files.
 //! Does not transport bytes between the ends; `engine` does.
 
+pub mod arriving;
 mod files;
 pub mod pipe;
 pub mod select;

@@ -106,6 +106,20 @@ impl Files {
         }
     }
 
+    /// The file has another key from now on. Returns false if another file has that key.
+    pub(super) fn rename(&mut self, number: FileNumber, to: &Arc<FileKey>) -> bool {
+        if self.by_key.contains_key(to) {
+            return false;
+        }
+        let Some(file) = self.get_mut(number) else {
+            return false;
+        };
+        let before = std::mem::replace(&mut file.key, Arc::clone(to));
+        self.by_key.remove(&before);
+        self.by_key.insert(Arc::clone(to), number);
+        true
+    }
+
     /// All known generations of a file.
     pub(super) fn generations(&self, source: SourceId, path: &[u8]) -> Vec<FileNumber> {
         let bound = |bytes, stamp| FileKey {

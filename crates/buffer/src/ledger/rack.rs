@@ -85,6 +85,12 @@ pub(super) struct Changes {
     /// Extents with all bytes on the volume, to be made durable.
     pub(super) written: Vec<Ticket>,
     pub(super) records: Vec<Record>,
+    /// Records ever added, given to commits, and durable.
+    pub(super) added: u64,
+    taken: u64,
+    pub(super) durable: u64,
+    /// Counts the losses of all records that were not durable.
+    pub(super) losses: u64,
 }
 
 /// A commit under way.
@@ -93,6 +99,8 @@ pub(super) struct InFlight {
     pub(super) number: u64,
     pub(super) written: Vec<Ticket>,
     pub(super) freed: Vec<SlotIndex>,
+    /// Records that are durable once this commit is.
+    pub(super) up_to: u64,
 }
 
 /// A volume.
@@ -150,6 +158,7 @@ impl Rack {
         self.name_bytes = 0;
         self.changes = Changes {
             number: self.changes.number,
+            losses: self.changes.losses + 1,
             ..Changes::default()
         };
         self.under_way.clear();
@@ -244,10 +253,11 @@ impl Rack {
         true
     }
 
-    fn charge(&mut self, slot: SlotIndex, path_bytes: usize) {
-        let name_bytes = u32::try_from(path_bytes).unwrap_or(u32::MAX);
+    /// Adds bytes to the share of a used slot in the log's room for names.
+    pub(super) fn charge(&mut self, slot: SlotIndex, bytes: usize) {
+        let name_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if let Some(extent) = self.slots.get_mut(slot.0 as usize) {
-            extent.name_bytes = name_bytes;
+            extent.name_bytes = extent.name_bytes.saturating_add(name_bytes);
             self.name_bytes += u64::from(name_bytes);
         }
     }
@@ -276,6 +286,7 @@ impl Rack {
         let mut holds = holds;
         let some = changes.records.len().min(RECORDS_MAX);
         let mut records: Vec<Record> = changes.records.drain(..some).collect();
+        changes.taken += some as u64;
         let freed = records.iter().filter_map(|record| match record {
             Record::Free(slot) => Some(*slot),
             _ => None,
@@ -309,6 +320,7 @@ impl Rack {
             number: changes.number,
             written,
             freed,
+            up_to: changes.taken,
         });
         Some(commit)
     }

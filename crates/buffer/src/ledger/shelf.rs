@@ -146,6 +146,7 @@ impl Shelf {
             && !rack.watch.is_out()
         {
             rack.changes.records.push(record);
+            rack.changes.added += 1;
         }
     }
 
@@ -268,6 +269,7 @@ impl Shelf {
             rack.changes.records.clear();
             rack.changes.written.clear();
             rack.changes.in_flight = None;
+            rack.changes.losses += 1;
         }
     }
 

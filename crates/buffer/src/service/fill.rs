@@ -152,7 +152,7 @@ impl Part {
 }
 
 /// Adds a range, and joins it with those that it touches.
-fn add(ranges: &mut Vec<(usize, usize)>, (mut from, mut to): (usize, usize)) {
+pub(super) fn add(ranges: &mut Vec<(usize, usize)>, (mut from, mut to): (usize, usize)) {
     ranges.retain(|(begin, end)| {
         let is_apart = *end < from || *begin > to;
         if !is_apart {

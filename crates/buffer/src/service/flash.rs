@@ -1,11 +1,13 @@
 //! Owns the opened volumes of a buffer in use, and the reading again of a volume that failed. Formats no device.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use crate::backing::Backing;
 use crate::device::Access;
-use crate::extent::Recovered;
+use crate::extent::{FileKey, Recovered};
 use crate::ledger::Ledger;
 use crate::make;
 use crate::volume::{OpenError, Volume};
@@ -29,6 +31,13 @@ pub struct Mounted {
     backing: Arc<dyn Backing>,
     volume: AnyVolume,
     extents: Vec<Recovered>,
+}
+
+/// A file that has arrived, as the log of a volume says.
+pub(super) struct Arrived {
+    pub(super) file: Arc<FileKey>,
+    pub(super) what: Arc<[u8]>,
+    pub(super) since: Duration,
 }
 
 /// A volume in use.
@@ -94,6 +103,24 @@ impl Mounted {
     #[must_use]
     pub fn extent_bytes(&self) -> u32 {
         self.volume.layout().extent_bytes
+    }
+
+    /// The files that have arrived as the log says: where each goes, and since when.
+    pub(super) fn arrived(&self) -> Vec<Arrived> {
+        let sinces: HashMap<&FileKey, Duration> = self
+            .extents
+            .iter()
+            .filter(|extent| extent.is_dirty)
+            .map(|extent| (&*extent.content.file, extent.since))
+            .collect();
+        let arrived = self.volume.arrived().into_iter();
+        arrived
+            .map(|(file, what)| Arrived {
+                since: sinces.get(&*file).copied().unwrap_or_default(),
+                file,
+                what,
+            })
+            .collect()
     }
 
     pub(super) fn attach(self, ledger: &mut Ledger) -> Mount {

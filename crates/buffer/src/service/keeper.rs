@@ -108,7 +108,7 @@ fn keep(shared: &Shared, workers: &[SyncSender<Action>], ending: &Ending) {
                 }
                 Action::Probe(volume) | Action::Reopen(volume) => *volume,
                 Action::Drain(ticket, _) => {
-                    // This program does not drain yet.
+                    // Whole files drain (`drain`), and no extent alone: the settings of the ledger permit none.
                     ledger.handle_drained(now(), *ticket, Drained::TargetFailed);
                     continue;
                 }
@@ -159,6 +159,9 @@ fn act(shared: &Shared, mount: &Mount, ending: &Ending, action: Action) {
         Action::Reopen(volume) => {
             let extents = mount.reopen().ok();
             shared.lock().handle_reopened(volume, extents);
+            for (file, what) in mount.volume().arrived() {
+                shared.desk.know_again(shared, &file, what);
+            }
         }
         Action::Drain(..) => {}
     }

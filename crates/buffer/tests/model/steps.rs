@@ -292,6 +292,7 @@ impl World {
                     assert_eq!((entry.state, entry.readers), (State::Freeing, 0));
                 }
                 Record::Clean(_) | Record::Keep(..) => {}
+                Record::Arrived(..) | Record::Placed(..) => unreachable!("no file arrives here"),
             }
         }
         self.commits.push(commit);

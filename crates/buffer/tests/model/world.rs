@@ -218,6 +218,7 @@ impl World {
                     one.keep = *keep;
                 }
             }
+            Record::Arrived(..) | Record::Placed(..) => unreachable!("no file arrives here"),
         }
     }
 

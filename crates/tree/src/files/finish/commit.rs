@@ -373,6 +373,9 @@ impl Committer {
                 .durable
                 .add(range.offset, range.bytes, range.digest);
             drop(progress);
+            if !file.file.lasts() {
+                continue;
+            }
             ranges.push(RangeRecord {
                 key: file.key,
                 generation: file.generation,

@@ -1,0 +1,393 @@
+//! Owns the order in which files that have arrived go to slow storage: which one is next, when a failed one is tried again, and which ones
+//! were put aside. Does no I/O and reads no clock.
+//!
+//! A file is in one of these phases. No phase loses it: only [`Waiting::remove`] does.
+//!
+//! ```text
+//! READY ──▶ DRAINING ──▶ (removed)
+//!   ▲  ◀─┐      │ failed
+//!   │    └── LATER ◀┤
+//!   └─ retry ─ ASIDE ◀┘ failed too often, and no wait will help
+//! ```
+//!
+//! A file can be HELD from any phase but DRAINING, while a later file of its name is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::extent::{FileKey, Generation, SourceId};
+
+/// Which file drains first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum First {
+    /// The one that arrived first.
+    #[default]
+    Oldest,
+    /// The smallest one.
+    Smallest,
+}
+
+/// Time before a failed file is tried again; each failure doubles it.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Longest time between two tries.
+const RETRY_LAST: Duration = Duration::from_secs(60);
+/// Tries of a file that slow storage refuses, before it is put aside.
+pub const TRIES_MAX: u32 = 5;
+/// After a pause, draining exceeds its rate by the bytes of this time at most.
+const BURST: Duration = Duration::from_millis(100);
+
+/// The phase of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It drains as soon as its turn comes.
+    Ready,
+    /// Its last drain failed. It is tried again at this time.
+    Later(Duration),
+    /// It drains.
+    Draining,
+    /// A later file of its name is being written.
+    Held,
+    /// It was tried often enough. It waits for a user.
+    Aside,
+}
+
+/// A file that waits, as users see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingFile {
+    /// The file.
+    pub file: Arc<FileKey>,
+    /// Since when it is durable.
+    pub since: Duration,
+    /// Its phase.
+    pub phase: Phase,
+    /// Drains that failed.
+    pub tries: u32,
+    /// Why the last one failed.
+    pub reason: Option<String>,
+}
+
+/// Sums over all files that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files whose last drain failed, and those put aside.
+    pub troubled: u64,
+    /// Files put aside.
+    pub aside: u64,
+    /// Since when the oldest one waits.
+    pub oldest: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct One {
+    what: Arc<[u8]>,
+    since: Duration,
+    phase: Phase,
+    is_wanted: bool,
+    tries: u32,
+    reason: Option<String>,
+}
+
+/// The files that have arrived and are not at slow storage.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    files: BTreeMap<Arc<FileKey>, One>,
+    ready: BTreeSet<([u64; 3], Arc<FileKey>)>,
+    later: BTreeSet<(Duration, Arc<FileKey>)>,
+    ages: BTreeSet<(Duration, Arc<FileKey>)>,
+    first: First,
+    rate: Option<u64>,
+    next_at: Duration,
+    sums: Sums,
+}
+
+impl Waiting {
+    /// Sets order and rate, in bytes a second.
+    pub fn set(&mut self, first: First, rate: Option<u64>) {
+        self.first = first;
+        self.rate = rate;
+        let ready = std::mem::take(&mut self.ready);
+        for (_, file) in ready {
+            self.enqueue(&file);
+        }
+    }
+
+    /// Adds a file, with the words that say where it goes.
+    pub fn add(&mut self, file: &Arc<FileKey>, what: Arc<[u8]>, since: Duration) {
+        let one = One {
+            what,
+            since,
+            phase: Phase::Ready,
+            is_wanted: false,
+            tries: 0,
+            reason: None,
+        };
+        if self.files.insert(Arc::clone(file), one).is_none() {
+            self.sums.files += 1;
+            self.sums.bytes += file.generation.bytes;
+            self.ages.insert((since, Arc::clone(file)));
+        }
+        self.enqueue(file);
+    }
+
+    /// Removes a file.
+    pub fn remove(&mut self, file: &FileKey) {
+        self.dequeue(file);
+        if let Some((file, one)) = self.files.remove_entry(file) {
+            self.sums.files -= 1;
+            self.sums.bytes -= file.generation.bytes;
+            self.sums.troubled -= u64::from(is_troubled(&one));
+            self.sums.aside -= u64::from(one.phase == Phase::Aside);
+            self.ages.remove(&(one.since, file));
+        }
+    }
+
+    /// The next file to drain, which counts as draining from now on.
+    pub fn poll(&mut self, now: Duration) -> Option<(Arc<FileKey>, Arc<[u8]>)> {
+        while let Some((due, file)) = self.later.first().cloned()
+            && due <= now
+        {
+            self.later.remove(&(due, Arc::clone(&file)));
+            self.change(&file, |one| one.phase = Phase::Ready);
+            self.enqueue(&file);
+        }
+        let (rank, _) = self.ready.first()?;
+        // A file for which somebody waits does not wait for the rate.
+        if now < self.next_at && rank[0] != WANTED {
+            return None;
+        }
+        let (_, file) = self.ready.pop_first()?;
+        self.change(&file, |one| one.phase = Phase::Draining);
+        if let Some(rate) = self.rate {
+            let bytes = u128::from(file.generation.bytes);
+            let nanos = bytes * 1_000_000_000 / u128::from(rate.max(1));
+            let cost = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            let from = self.next_at.max(now.saturating_sub(BURST));
+            self.next_at = from.saturating_add(cost);
+        }
+        let what = Arc::clone(&self.files.get(&file)?.what);
+        Some((file, what))
+    }
+
+    /// A drain failed. With `may_pass`, a wait may help, and the file is never put aside.
+    pub fn fail(&mut self, file: &FileKey, now: Duration, reason: String, may_pass: bool) {
+        let Some((file, one)) = self.files.get_key_value(file) else {
+            return;
+        };
+        let (file, tries) = (Arc::clone(file), one.tries);
+        let wait = RETRY_FIRST * 2u32.saturating_pow(tries.min(10));
+        let due = now.saturating_add(wait.min(RETRY_LAST));
+        let is_aside = !may_pass && tries + 1 >= TRIES_MAX;
+        self.change(&file, |one| {
+            one.tries = one.tries.saturating_add(1);
+            one.reason = Some(reason);
+            one.phase = match is_aside {
+                true => Phase::Aside,
+                false => Phase::Later(due),
+            };
+        });
+        self.enqueue(&file);
+    }
+
+    /// The drain ended without a result, and the file is ready again.
+    pub fn put_back(&mut self, file: &FileKey) {
+        self.ready_if(file, |phase| phase == Phase::Draining);
+    }
+
+    /// Takes a file out of the queue, unless it drains. Returns whether it is held now.
+    pub fn hold(&mut self, file: &FileKey) -> bool {
+        let phase = self.files.get(file).map(|one| one.phase);
+        let may = phase.is_some_and(|phase| phase != Phase::Draining && phase != Phase::Held);
+        if may {
+            self.dequeue(file);
+            self.change(file, |one| one.phase = Phase::Held);
+        }
+        may
+    }
+
+    /// Returns a held file to the queue.
+    pub fn let_go(&mut self, file: &FileKey) {
+        self.ready_if(file, |phase| phase == Phase::Held);
+    }
+
+    /// Tries files at and below a path again now, also those that were put aside. Returns their number.
+    pub fn retry(&mut self, source: SourceId, below: &[u8]) -> u64 {
+        let files = self.below(source, below);
+        for file in &files {
+            self.change(file, |one| one.tries = 0);
+            self.ready_if(file, |phase| {
+                matches!(phase, Phase::Aside | Phase::Later(_))
+            });
+        }
+        files.len() as u64
+    }
+
+    /// Somebody waits for the files at and below a path: they come first. Returns how many can come, and how many were put aside.
+    pub fn want(&mut self, source: SourceId, below: &[u8]) -> (u64, u64) {
+        let (mut comes, mut aside) = (0, 0);
+        for file in self.below(source, below) {
+            if self.files.get(&file).map(|one| one.phase) == Some(Phase::Aside) {
+                aside += 1;
+                continue;
+            }
+            comes += 1;
+            self.dequeue(&file);
+            self.change(&file, |one| {
+                one.is_wanted = true;
+                if matches!(one.phase, Phase::Later(_)) {
+                    one.phase = Phase::Ready;
+                }
+            });
+            self.enqueue(&file);
+        }
+        (comes, aside)
+    }
+
+    /// The latest file of a path, and the words that say where it goes.
+    #[must_use]
+    pub fn latest(&self, source: SourceId, path: &[u8]) -> Option<(Arc<FileKey>, Arc<[u8]>)> {
+        let bound = |bytes, stamp| FileKey {
+            source,
+            path: path.to_vec(),
+            generation: Generation { bytes, stamp },
+        };
+        let range = bound(0, 0)..=bound(u64::MAX, u64::MAX);
+        let files = self.files.range::<FileKey, _>(range);
+        let (file, one) = files.max_by_key(|(file, _)| file.generation.stamp)?;
+        Some((Arc::clone(file), Arc::clone(&one.what)))
+    }
+
+    /// Whether a file waits.
+    #[must_use]
+    pub fn has(&self, file: &FileKey) -> bool {
+        self.files.contains_key(file)
+    }
+
+    /// The files at and below a path.
+    #[must_use]
+    pub fn below(&self, source: SourceId, below: &[u8]) -> Vec<Arc<FileKey>> {
+        let first = FileKey {
+            source,
+            path: below.to_vec(),
+            generation: Generation { bytes: 0, stamp: 0 },
+        };
+        let range = (Bound::Included(first), Bound::Unbounded);
+        let files = self.files.range::<FileKey, _>(range).map(|(file, _)| file);
+        let files = files.take_while(|file| file.source == source && file.path.starts_with(below));
+        let is_below = |path: &[u8]| {
+            let rest = path.get(below.len()..).unwrap_or_default();
+            below.is_empty() || rest.first().is_none_or(|byte| *byte == b'/')
+        };
+        files.filter(|file| is_below(&file.path)).cloned().collect()
+    }
+
+    /// The files that wait, behind `after`, at most `most`.
+    #[must_use]
+    pub fn list(&self, after: Option<&FileKey>, most: usize) -> Vec<WaitingFile> {
+        let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone()));
+        let files = self.files.range::<FileKey, _>((from, Bound::Unbounded));
+        let views = files.map(|(file, one)| WaitingFile {
+            file: Arc::clone(file),
+            since: one.since,
+            phase: one.phase,
+            tries: one.tries,
+            reason: one.reason.clone(),
+        });
+        views.take(most).collect()
+    }
+
+    /// Sums over all files.
+    #[must_use]
+    pub fn sums(&self) -> Sums {
+        Sums {
+            oldest: self.ages.first().map(|(since, _)| *since),
+            ..self.sums
+        }
+    }
+
+    /// When [`Self::poll`] may return a file without a change.
+    #[must_use]
+    pub fn due(&self) -> Option<Duration> {
+        let ready = (!self.ready.is_empty()).then_some(self.next_at);
+        let later = self.later.first().map(|(due, _)| *due);
+        ready.into_iter().chain(later).min()
+    }
+
+    fn ready_if(&mut self, file: &FileKey, is: impl Fn(Phase) -> bool) {
+        let Some((file, one)) = self.files.get_key_value(file) else {
+            return;
+        };
+        let (file, phase) = (Arc::clone(file), one.phase);
+        if is(phase) {
+            self.dequeue(&file);
+            self.change(&file, |one| one.phase = Phase::Ready);
+            self.enqueue(&file);
+        }
+    }
+
+    /// Changes a file, and keeps the sums.
+    fn change(&mut self, file: &FileKey, change: impl FnOnce(&mut One)) {
+        if let Some(one) = self.files.get_mut(file) {
+            self.sums.troubled -= u64::from(is_troubled(one));
+            self.sums.aside -= u64::from(one.phase == Phase::Aside);
+            change(one);
+            self.sums.troubled += u64::from(is_troubled(one));
+            self.sums.aside += u64::from(one.phase == Phase::Aside);
+        }
+    }
+
+    fn rank(&self, file: &FileKey, one: &One) -> [u64; 3] {
+        let since = u64::try_from(one.since.as_millis()).unwrap_or(u64::MAX);
+        let bytes = match self.first {
+            First::Oldest => 0,
+            First::Smallest => file.generation.bytes,
+        };
+        [if one.is_wanted { WANTED } else { 1 }, bytes, since]
+    }
+
+    /// Puts a file into the set of its phase.
+    fn enqueue(&mut self, file: &FileKey) {
+        let Some((file, one)) = self.files.get_key_value(file) else {
+            return;
+        };
+        let (file, rank) = (Arc::clone(file), self.rank(file, one));
+        match one.phase {
+            Phase::Ready => {
+                self.ready.insert((rank, file));
+            }
+            Phase::Later(due) => {
+                self.later.insert((due, file));
+            }
+            Phase::Draining | Phase::Held | Phase::Aside => {}
+        }
+    }
+
+    /// Takes a file out of the set of its phase.
+    fn dequeue(&mut self, file: &FileKey) {
+        let Some((file, one)) = self.files.get_key_value(file) else {
+            return;
+        };
+        let (file, rank) = (Arc::clone(file), self.rank(file, one));
+        match one.phase {
+            Phase::Ready => {
+                self.ready.remove(&(rank, file));
+            }
+            Phase::Later(due) => {
+                self.later.remove(&(due, file));
+            }
+            Phase::Draining | Phase::Held | Phase::Aside => {}
+        }
+    }
+}
+
+/// The rank of a file for which somebody waits.
+const WANTED: u64 = 0;
+
+fn is_troubled(one: &One) -> bool {
+    matches!(one.phase, Phase::Later(_) | Phase::Aside)
+}

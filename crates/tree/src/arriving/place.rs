@@ -1,0 +1,232 @@
+//! Owns the steps that bring a waiting file to its place at slow storage: a temporary file, its contents from flash, metadata, sync, rename,
+//! sync of the names. Chooses no file.
+//!
+//! A crash may repeat the steps. A file in place with the size and the time of the waiting one is that file. If the entry there has another
+//! state than at the arrival, someone wrote it since: the later writer wins, and the waiting file is not placed.
+
+use godwit_buffer::service::Drain;
+use godwit_store::{
+    Create, FinalMeta, Kind, Meta, RelPath, Replace, Storage, StoreError, StoreErrorKind, TempName,
+    above_to_sync,
+};
+
+use super::Arrivals;
+use super::what::What;
+
+/// Bytes read from flash at once.
+const READ_BYTES: usize = 4 << 20;
+/// The mode bits that the owner of a directory needs.
+const OWNER_BITS: u32 = 0o700;
+/// Marks temporary names of drains.
+const TAG: u64 = 0x6472_6169_6e00_0001;
+
+/// A file could not be placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub reason: String,
+    /// A wait may help.
+    pub may_pass: bool,
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        let may_pass = matches!(
+            error.kind,
+            StoreErrorKind::NoSpace
+                | StoreErrorKind::ReadOnly
+                | StoreErrorKind::NotFound
+                | StoreErrorKind::Changed
+                | StoreErrorKind::Io
+        );
+        Self {
+            reason: error.to_string(),
+            may_pass,
+        }
+    }
+}
+
+impl Failed {
+    fn for_good(reason: &str) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            may_pass: false,
+        }
+    }
+}
+
+/// Brings a waiting file to its place in `storage`, the export itself. Returns the generation that the file has there.
+///
+/// # Errors
+/// The file still waits, and nothing of it is left at slow storage.
+pub fn place(storage: &dyn Storage, arrivals: &Arrivals, drain: &Drain) -> Result<u64, Failed> {
+    let what = What::decode(drain.what())
+        .ok_or_else(|| Failed::for_good("its record was written by another version"))?;
+    let path = RelPath::parse(drain.path())
+        .map_err(|_invalid| Failed::for_good("its path is not a path in an export"))?;
+    let placing = Placing {
+        storage,
+        arrivals,
+        drain,
+        temp: TempName::new(TAG ^ drain.stamp(), &path),
+        path,
+        what,
+    };
+    let mut opened = Vec::new();
+    let placed = placing.run(&mut opened);
+    placing.close(&opened);
+    placed
+}
+
+struct Placing<'a> {
+    storage: &'a dyn Storage,
+    arrivals: &'a Arrivals,
+    drain: &'a Drain,
+    path: RelPath,
+    temp: TempName,
+    what: What,
+}
+
+/// Directories that were opened for their owner, with their metadata before.
+type Opened = Vec<(RelPath, Meta)>;
+
+impl Placing<'_> {
+    fn run(&self, opened: &mut Opened) -> Result<u64, Failed> {
+        let there = self.opening(opened, &|| self.storage.stat(&self.path))?;
+        match there {
+            Some(there) if self.what.there == Some(there.generation()) => {}
+            Some(there) if self.is_ours(&there) => {
+                self.sync_names()?;
+                return Ok(there.generation());
+            }
+            Some(_) => {
+                return Err(Failed::for_good(
+                    "another entry got this name at the export after the file had arrived",
+                ));
+            }
+            None => {}
+        }
+        if let Err(failed) = self.write(opened, there.is_some()) {
+            // The next try replaces a file that cannot be removed now.
+            let _ = self.storage.discard(&self.path, &self.temp);
+            return Err(failed);
+        }
+        self.sync_names()?;
+        match self.storage.stat(&self.path)? {
+            Some(there) if self.is_ours(&there) => Ok(there.generation()),
+            // Somebody replaced it at once. It was in place, and the later writer wins.
+            Some(there) => Ok(there.generation()),
+            None => Ok(0),
+        }
+    }
+
+    fn write(&self, opened: &mut Opened, is_there: bool) -> Result<(), Failed> {
+        let bytes = self.drain.bytes();
+        let create = || {
+            self.storage
+                .create(&self.path, &self.temp, Create::Fresh, Some(bytes))
+        };
+        let file = match self.opening(opened, &create) {
+            Err(error) if error.kind == StoreErrorKind::NotFound => {
+                let parent = self.path.parent().unwrap_or_default();
+                self.opening(opened, &|| self.storage.make_directory(&parent, 0o755))?;
+                create()?
+            }
+            made => made?,
+        };
+        let mut buffer = vec![0; READ_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            let some = usize::try_from(bytes - at).unwrap_or(usize::MAX);
+            let some = some.min(READ_BYTES);
+            let Some(data) = buffer.get_mut(..some) else {
+                break;
+            };
+            if !self.drain.read(at, data) {
+                return Err(Failed {
+                    reason: "flash does not return its contents as they were written".to_owned(),
+                    may_pass: true,
+                });
+            }
+            file.write_at(at, data)?;
+            file.write_out(at..at + some as u64);
+            at += some as u64;
+        }
+        let lost = file.finish(bytes, &self.what.meta)?;
+        if !lost.is_nothing() {
+            self.arrivals.arrivals.tell(&format!(
+                "buffer: {}: not all attributes of the file could be kept: {lost:?}",
+                self.path
+            ));
+        }
+        self.storage.sync_batch(&[(&self.path, self.temp)], bytes)?;
+        drop(file);
+        let _placing = self.arrivals.placing();
+        let parent = self.path.parent().unwrap_or_default();
+        let time = self.storage.time_of(&parent).ok().flatten();
+        let replace = match is_there {
+            true => Replace::Atomically,
+            false => Replace::Never,
+        };
+        self.storage.commit(&self.path, &self.temp, replace)?;
+        if let Some(time) = time {
+            // The sender's directory has its time already.
+            let _ = self.storage.restore_mtime(&parent, time);
+        }
+        Ok(())
+    }
+
+    fn sync_names(&self) -> Result<(), Failed> {
+        let directories = above_to_sync(&self.path);
+        Ok(self.storage.sync_directories(&directories)?)
+    }
+
+    fn is_ours(&self, there: &Meta) -> bool {
+        there.kind == Kind::File
+            && there.bytes == self.drain.bytes()
+            && there.mtime == self.what.meta.mtime
+    }
+
+    /// Does something below directories whose mode may deny access to their owner: those are opened for a while.
+    fn opening<T>(
+        &self,
+        opened: &mut Opened,
+        act: &dyn Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match act() {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                for directory in self.path.above_from_root() {
+                    let Ok(Some(there)) = self.storage.stat(&directory) else {
+                        break;
+                    };
+                    let is_closed = there.mode & OWNER_BITS != OWNER_BITS;
+                    if there.kind == Kind::Directory
+                        && is_closed
+                        && self.storage.open_directory(&directory).is_ok()
+                    {
+                        opened.push((directory, there));
+                    }
+                }
+                act()
+            }
+            done => done,
+        }
+    }
+
+    /// Gives opened directories the mode and the time that they had, innermost first.
+    fn close(&self, opened: &Opened) {
+        let _placing = self.arrivals.placing();
+        for (directory, before) in opened.iter().rev() {
+            let meta = FinalMeta {
+                mode: before.mode,
+                mtime: before.mtime,
+                ..FinalMeta::default()
+            };
+            if let Err(error) = self.storage.set_directory_meta(directory, &meta) {
+                self.arrivals.arrivals.tell(&format!(
+                    "buffer: {directory}: the mode of the directory could not be restored: {error}"
+                ));
+            }
+        }
+    }
+}
