@@ -174,10 +174,10 @@ impl Waiting {
         Some((file, what))
     }
 
-    /// A drain failed. With `may_pass`, a wait may help, and the file is never put aside.
-    pub fn fail(&mut self, file: &FileKey, now: Duration, reason: String, may_pass: bool) {
+    /// A drain failed. With `may_pass`, a wait may help, and the file is never put aside. Returns whether it is put aside now.
+    pub fn fail(&mut self, file: &FileKey, now: Duration, reason: String, may_pass: bool) -> bool {
         let Some((file, one)) = self.files.get_key_value(file) else {
-            return;
+            return false;
         };
         let (file, tries) = (Arc::clone(file), one.tries);
         let wait = RETRY_FIRST * 2u32.saturating_pow(tries.min(10));
@@ -192,6 +192,7 @@ impl Waiting {
             };
         });
         self.enqueue(&file);
+        is_aside
     }
 
     /// The drain ended without a result, and the file is ready again.

@@ -15,7 +15,9 @@ use godwit_store::{
     Syncs,
 };
 
+use godwit_run::Process;
 use godwit_run::local::Access;
+use godwit_tree::arriving::Arrivals;
 
 pub use own::OwnPlaces;
 
@@ -38,6 +40,8 @@ pub struct Export {
     pub require_mount: bool,
     /// The watch of the export's file system.
     pub watched: Watched,
+    /// The files that go to the export through the transfer buffer of the node; see [`Self::arrive`].
+    pub arrivals: Option<Arrivals>,
     /// Places that peers never reach or change through this export.
     pub bounds: ExportBounds,
 }
@@ -262,6 +266,13 @@ impl Export {
         digest.0.first_chunk().copied().unwrap_or_default()
     }
 
+    /// From now on files that wait in the buffer of the process count as files of the export. With `takes`, arriving files go there.
+    pub fn arrive(&mut self, process: &Process, takes: bool) {
+        let buffer = process.buffer.as_ref();
+        let arrivals = buffer.map(|buffer| Arrivals::new(buffer, &self.name, self.origin(), takes));
+        self.arrivals = arrivals;
+    }
+
     /// Opens the export for a transfer with this access. Also returns the path of its directory.
     pub(crate) fn open(
         &self,
@@ -269,6 +280,21 @@ impl Export {
         access: Access,
         syncs: &Syncs,
     ) -> Result<(Arc<dyn Storage>, Vec<u8>), ExportError> {
+        let storage = self.open_itself(spill, access, syncs)?;
+        let storage = match &self.arrivals {
+            Some(arrivals) => arrivals.over(storage),
+            None => storage,
+        };
+        Ok((storage, self.path.as_os_str().as_bytes().to_vec()))
+    }
+
+    /// Opens the export without the files that wait in the buffer.
+    pub(crate) fn open_itself(
+        &self,
+        spill: &Path,
+        access: Access,
+        syncs: &Syncs,
+    ) -> Result<Arc<dyn Storage>, ExportError> {
         self.check()?;
         let directory = self.usable()?;
         let preserve = access.preserve;
@@ -291,6 +317,6 @@ impl Export {
                 name: self.name.clone(),
                 message: error.to_string(),
             })?;
-        Ok((Arc::new(storage), self.path.as_os_str().as_bytes().to_vec()))
+        Ok(Arc::new(storage))
     }
 }

@@ -20,6 +20,8 @@ use godwit_buffer::in_use::Places;
 use godwit_buffer::ledger::FileView;
 use godwit_buffer::make::{self, Kind, Request};
 use godwit_buffer::service::{Buffer, FailedVolume, Log, open_volumes};
+use godwit_buffer::waiting::First;
+use godwit_data_port::Export;
 use godwit_net::Identity;
 use godwit_run::Process;
 use godwit_sys::replaceable;
@@ -93,6 +95,22 @@ pub(crate) fn process(settings: &ServeSettings, buffer: Option<&Buffer>) -> Proc
     Process {
         buffer: buffer.cloned(),
         ..Process::with_pool(settings.memory_bytes)
+    }
+}
+
+/// Joins the exports to the files that wait for them, and sets how those drain.
+pub(crate) fn take_arrivals(settings: &BufferSettings, exports: &mut [Export], process: &Process) {
+    let Some(buffer) = &process.buffer else {
+        return;
+    };
+    let first = match settings.smallest_first {
+        true => First::Smallest,
+        false => First::Oldest,
+    };
+    buffer.arrivals().set(first, settings.drain_rate);
+    for export in exports {
+        let takes = settings.arrivals.contains(&export.name);
+        export.arrive(process, takes);
     }
 }
 

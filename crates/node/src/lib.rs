@@ -92,6 +92,13 @@ fn serve(
     godwit_data_port::watch(&plan.exports, &log).map_err(Failure::local)?;
     plan.buffer = buffer::open(&settings.buffer, &identity.id().to_string(), &log)?;
     let process = buffer::process(settings, plan.buffer.as_ref());
+    buffer::take_arrivals(&settings.buffer, &mut plan.exports, &process);
+    godwit_data_port::drain(
+        &plan.exports,
+        &process,
+        &home.spill().map_err(Failure::from)?,
+    )
+    .map_err(Failure::local)?;
     let news = News::new(settings, home);
     let claims = Arc::default();
     let left_behind = ends.left_behind();

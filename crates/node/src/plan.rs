@@ -17,6 +17,7 @@ use godwit_data_port::{Announce, Export, ExportBounds, OwnPlaces};
 use godwit_net::own_interfaces;
 use godwit_sys::replaceable::{self, Others};
 use godwit_web::{CertificateSource, Network};
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use crate::outlet::complain;
@@ -166,6 +167,7 @@ fn exports(
             devices: export.devices,
             require_mount: export.require_mount,
             watched: found.watched,
+            arrivals: None,
             bounds: ExportBounds {
                 own: places.clone(),
                 ..ExportBounds::default()
@@ -191,6 +193,7 @@ fn buffer(
     };
     let mut all = places(&settings.buffer.paths, "buffer-path");
     all.extend(places(&settings.buffer.devices, "buffer-device"));
+    arrivals(settings, exports, all.is_empty(), faults);
     for (place, setting) in all {
         let shown = place.display();
         for export in exports {
@@ -211,6 +214,34 @@ fn buffer(
                     "buffer {shown}: it lies on the file system of the export {name}, so it makes nothing faster; choose a place on flash"
                 ));
             }
+        }
+    }
+}
+
+/// The exports whose files arrive on flash must exist, and files must be able to go there.
+fn arrivals(
+    settings: &ServeSettings,
+    exports: &[Export],
+    is_without: bool,
+    faults: &mut Faults<'_>,
+) {
+    const SETTING: &str = "buffer-arrivals";
+    for name in &settings.buffer.arrivals {
+        let Some(export) = exports.iter().find(|export| export.name == *name) else {
+            faults.add(SETTING, format!("this node has no export {name}"));
+            continue;
+        };
+        let hangs = export.watched.hangs_for(Instant::now()).is_some();
+        if is_without {
+            let what = format!(
+                "the export {name} can get no file through a transfer buffer, because the node has none: set buffer-path or buffer-device"
+            );
+            faults.add(SETTING, what);
+        } else if !hangs && let Err(error) = access(&export.path, Access::WRITE_OK) {
+            let path = export.path.display();
+            let error = std::io::Error::from(error);
+            let what = format!("the node cannot write to {path}, the export {name}: {error}");
+            faults.add(SETTING, what);
         }
     }
 }

@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use godwit_buffer::extent::{FileKey, SourceId};
-use godwit_buffer::service::{Buffer, Settled};
-use godwit_buffer::waiting::First;
+use godwit_buffer::service::{Buffer, Drain, Settled};
 use godwit_engine::lock;
 use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind};
 
@@ -37,30 +36,26 @@ pub struct Arrivals {
     export: Arc<str>,
     /// Locked while a name is added and the time of its directory is restored.
     placing: Arc<Mutex<()>>,
+    takes: bool,
 }
 
 impl Arrivals {
-    /// The arrivals of the export with this name and origin. `placing` belongs to the export.
+    /// The arrivals of the export with this name and origin. With `takes`, flash takes arriving files; in any case the files that wait count.
     #[must_use]
-    pub fn new(buffer: &Buffer, export: &str, origin: [u8; 16]) -> Self {
+    pub fn new(buffer: &Buffer, export: &str, origin: [u8; 16], takes: bool) -> Self {
         Self {
             arrivals: buffer.arrivals(),
             source: SourceId(origin),
             export: export.into(),
             placing: Arc::default(),
+            takes,
         }
     }
 
-    /// The storage of the export, which takes arriving files on flash if it `takes` them. In any case it knows the files that wait.
+    /// The storage of the export, through which files arrive.
     #[must_use]
-    pub fn over(&self, storage: Arc<dyn Storage>, takes: bool) -> Arc<dyn Storage> {
-        Arc::new(ArrivingStorage::new(storage, self.clone(), takes))
-    }
-
-    /// Whether this export has this origin.
-    #[must_use]
-    pub fn is_of(&self, source: SourceId) -> bool {
-        self.source == source
+    pub fn over(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        Arc::new(ArrivingStorage::new(storage, self.clone()))
     }
 
     fn placing(&self) -> MutexGuard<'_, ()> {
@@ -100,7 +95,75 @@ fn late(path: &RelPath) -> StoreError {
     )
 }
 
-/// Sets order and rate of draining for all exports.
-pub fn set_drain(buffer: &Buffer, first: First, rate: Option<u64>) {
-    buffer.arrivals().set(first, rate);
+/// The files that wait for slow storage, of all exports.
+#[derive(Clone, Debug)]
+pub struct Queue(godwit_buffer::service::Arrivals);
+
+impl Queue {
+    /// Those of this buffer.
+    #[must_use]
+    pub fn of(buffer: &Buffer) -> Self {
+        Self(buffer.arrivals())
+    }
+
+    /// The next file to bring to its place. Waits for one; `None` if none comes within this time, or the buffer is closed.
+    #[must_use]
+    pub fn next(&self, within: Duration) -> Option<Due> {
+        let drain = self.0.next(within)?;
+        Some(Due {
+            drain,
+            queue: self.0.clone(),
+        })
+    }
+
+    /// Whether the buffer is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// A file whose drain has begun.
+#[derive(Debug)]
+pub struct Due {
+    drain: Drain,
+    queue: godwit_buffer::service::Arrivals,
+}
+
+impl Due {
+    /// Whether the file goes to this export.
+    #[must_use]
+    pub fn is_for(&self, arrivals: &Arrivals) -> bool {
+        self.drain.source() == arrivals.source
+    }
+
+    /// The reason why a file waits whose export is gone.
+    #[must_use]
+    pub fn homeless(&self) -> String {
+        let what = What::decode(self.drain.what());
+        let export = what.map(|what| what.export).unwrap_or_default();
+        format!(
+            "the node has no export {} with the same directory any more; add it again",
+            export.escape_ascii()
+        )
+    }
+
+    /// Ends the drain, with the generation that the file has in place. A failure is logged.
+    pub fn end(self, placed: Result<u64, Failed>) {
+        match placed {
+            Ok(stamp) => self.drain.placed(stamp),
+            Err(failed) => {
+                let path = self.drain.path().escape_ascii().to_string();
+                let reason = failed.reason.clone();
+                let is_aside = self.drain.failed(failed.reason, failed.may_pass);
+                let then = match is_aside {
+                    true => "it was put aside; see `godwit buffer list --waiting`",
+                    false => "it stays in the transfer buffer, and is tried again",
+                };
+                self.queue.tell(&format!(
+                    "buffer: {path} cannot go to its place: {reason}; {then}"
+                ));
+            }
+        }
+    }
 }

@@ -26,6 +26,7 @@ pub fn export(name: &str, path: &Path) -> Export {
         devices: false,
         require_mount: false,
         watched: Watched::default(),
+        arrivals: None,
         bounds: ExportBounds::default(),
     }
 }

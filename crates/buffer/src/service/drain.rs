@@ -392,12 +392,15 @@ impl Drain {
         self.shared.desk.remove(&self.file);
     }
 
-    /// The drain failed. With `may_pass`, a wait may help. Otherwise the file is put aside after some tries.
-    pub fn failed(mut self, reason: String, may_pass: bool) {
+    /// The drain failed. With `may_pass`, a wait may help. Otherwise the file is put aside after some tries; returns whether it was.
+    pub fn failed(mut self, reason: String, may_pass: bool) -> bool {
         self.has_ended = true;
         Incoming::of(&mut self.shared.lock()).end_drain(&self.file);
-        lock(&self.shared.desk.waiting).fail(&self.file, now(), reason, may_pass);
+        let mut waiting = lock(&self.shared.desk.waiting);
+        let is_aside = waiting.fail(&self.file, now(), reason, may_pass);
+        drop(waiting);
         self.shared.desk.changed.notify_all();
+        is_aside
     }
 }
 

@@ -67,6 +67,8 @@ impl<'a> Beginning<'a, '_> {
     ) -> Result<StartedEnd<'a>, Denial> {
         let (shared, request) = (self.shared, self.request);
         let digest = self.known_digest()?;
+        let sender = shared.places.sender_name(self.peer);
+        tree.place.storage.note_sender(&sender);
         let TreeTarget {
             place,
             gives_owners,

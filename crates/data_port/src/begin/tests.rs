@@ -51,6 +51,7 @@ pub(crate) fn export(path: &std::path::Path) -> Export {
         devices: false,
         require_mount: false,
         watched: Watched::default(),
+        arrivals: None,
         bounds: crate::export::ExportBounds::default(),
     }
 }

@@ -10,13 +10,15 @@ use godwit_store::{
     above_to_sync,
 };
 
-use super::Arrivals;
 use super::what::What;
+use super::{Arrivals, Due};
 
 /// Bytes read from flash at once.
 const READ_BYTES: usize = 4 << 20;
 /// The mode bits that the owner of a directory needs.
 const OWNER_BITS: u32 = 0o700;
+/// File systems round times to this step.
+const TIME_STEP_SECONDS: u64 = 2;
 /// Marks temporary names of drains.
 const TAG: u64 = 0x6472_6169_6e00_0001;
 
@@ -59,7 +61,8 @@ impl Failed {
 ///
 /// # Errors
 /// The file still waits, and nothing of it is left at slow storage.
-pub fn place(storage: &dyn Storage, arrivals: &Arrivals, drain: &Drain) -> Result<u64, Failed> {
+pub fn place(storage: &dyn Storage, arrivals: &Arrivals, due: &Due) -> Result<u64, Failed> {
+    let drain = &due.drain;
     let what = What::decode(drain.what())
         .ok_or_else(|| Failed::for_good("its record was written by another version"))?;
     let path = RelPath::parse(drain.path())
@@ -184,7 +187,7 @@ impl Placing<'_> {
     fn is_ours(&self, there: &Meta) -> bool {
         there.kind == Kind::File
             && there.bytes == self.drain.bytes()
-            && there.mtime == self.what.meta.mtime
+            && there.mtime.seconds.abs_diff(self.what.meta.mtime.seconds) < TIME_STEP_SECONDS
     }
 
     /// Does something below directories whose mode may deny access to their owner: those are opened for a while.

@@ -35,11 +35,11 @@ pub(super) struct ArrivingStorage {
 }
 
 impl ArrivingStorage {
-    pub(super) fn new(below: Arc<dyn Storage>, arrivals: Arrivals, takes: bool) -> Self {
+    pub(super) fn new(below: Arc<dyn Storage>, arrivals: Arrivals) -> Self {
         Self {
             below,
+            takes: AtomicBool::new(arrivals.takes),
             arrivals,
-            takes: AtomicBool::new(takes),
             sender: Mutex::default(),
             unnamed: Mutex::default(),
             landed: Mutex::default(),

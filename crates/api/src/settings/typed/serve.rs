@@ -134,6 +134,12 @@ pub struct BufferSettings {
     pub devices: Vec<PathBuf>,
     /// Size of all directories together that the node makes; 0 if they exist already.
     pub bytes: u64,
+    /// The exports whose files arrive in the buffer.
+    pub arrivals: Vec<String>,
+    /// Most bytes a second that go from the buffer to the exports.
+    pub drain_rate: Option<u64>,
+    /// Whether the smallest file goes first; otherwise the oldest.
+    pub smallest_first: bool,
 }
 
 /// The operator's certificate.
@@ -224,6 +230,9 @@ impl ServeSettings {
                 paths: faults.take(values.list("buffer-path", place)),
                 devices: faults.take(values.list("buffer-device", place)),
                 bytes: values.bytes("buffer-bytes"),
+                arrivals: faults.take(values.list("buffer-arrivals", text)),
+                drain_rate: Some(values.bytes("buffer-drain-rate")).filter(|rate| *rate > 0),
+                smallest_first: values.choice("buffer-drain-order") == "smallest",
             },
             webhook_networks: faults.take(values.list("webhook-network", text)),
             certificate,
