@@ -65,6 +65,7 @@ CALLS = [
     ("buffer.files", ["here:/data/made"], {"limit": 3}),
     ("buffer.keep", [{"place": "here:/data/made", "seconds": 60}], {}),
     ("buffer.drop", [{"place": "here:/data/made"}], {}),
+    ("buffer.retry", [{"place": "here:/data/made"}], {}),
     ("places.clean", [{"place": "here:/data/made", "dry_run": True}], {}),
     ("places.remove", [{"place": "here:/data/made", "recursive": True}], {}),
     ("flows.put", ["night", {"hops": [JOB], "paused": True}], {}),

@@ -25,7 +25,7 @@ pub use access::{
 };
 pub use buffer::{
     BufferChanged, BufferFile, BufferFiles, BufferNode, BufferNodeChanged, BufferView,
-    BufferVolume, DropFromBuffer, KeepInBuffer,
+    BufferVolume, DropFromBuffer, KeepInBuffer, RetryDrain,
 };
 pub use cluster::{
     ChangeNode, ClusterNode, ClusterView, InviteView, ListedInvite, NewInvite, NodeInterface,

@@ -53,11 +53,27 @@ pub enum Phase {
     Aside,
 }
 
+impl Phase {
+    /// The name in output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Later(_) => "later",
+            Self::Draining => "draining",
+            Self::Held => "held",
+            Self::Aside => "aside",
+        }
+    }
+}
+
 /// A file that waits, as users see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingFile {
     /// The file.
     pub file: Arc<FileKey>,
+    /// The words that say where it goes.
+    pub what: Arc<[u8]>,
     /// Since when it is durable.
     pub since: Duration,
     /// Its phase.
@@ -272,34 +288,56 @@ impl Waiting {
     /// The files at and below a path.
     #[must_use]
     pub fn below(&self, source: SourceId, below: &[u8]) -> Vec<Arc<FileKey>> {
-        let first = FileKey {
-            source,
-            path: below.to_vec(),
-            generation: Generation { bytes: 0, stamp: 0 },
-        };
-        let range = (Bound::Included(first), Bound::Unbounded);
-        let files = self.files.range::<FileKey, _>(range).map(|(file, _)| file);
-        let files = files.take_while(|file| file.source == source && file.path.starts_with(below));
-        let is_below = |path: &[u8]| {
-            let rest = path.get(below.len()..).unwrap_or_default();
-            below.is_empty() || rest.first().is_none_or(|byte| *byte == b'/')
-        };
-        files.filter(|file| is_below(&file.path)).cloned().collect()
+        let files = self.range(source, below, None);
+        files.map(|(file, _)| Arc::clone(file)).collect()
     }
 
-    /// The files that wait, behind `after`, at most `most`.
+    /// The next files at and below a path, behind the path `after`, at most `most`.
     #[must_use]
-    pub fn list(&self, after: Option<&FileKey>, most: usize) -> Vec<WaitingFile> {
-        let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone()));
-        let files = self.files.range::<FileKey, _>((from, Bound::Unbounded));
+    pub fn list(
+        &self,
+        source: SourceId,
+        below: &[u8],
+        after: Option<&[u8]>,
+        most: usize,
+    ) -> Vec<WaitingFile> {
+        let files = self.range(source, below, after);
         let views = files.map(|(file, one)| WaitingFile {
             file: Arc::clone(file),
+            what: Arc::clone(&one.what),
             since: one.since,
             phase: one.phase,
             tries: one.tries,
             reason: one.reason.clone(),
         });
         views.take(most).collect()
+    }
+
+    fn range<'a>(
+        &'a self,
+        source: SourceId,
+        below: &'a [u8],
+        after: Option<&[u8]>,
+    ) -> impl Iterator<Item = (&'a Arc<FileKey>, &'a One)> {
+        let key = |path: &[u8], end| FileKey {
+            source,
+            path: path.to_vec(),
+            generation: Generation {
+                bytes: end,
+                stamp: end,
+            },
+        };
+        let from = match after.filter(|after| *after >= below) {
+            Some(after) => Bound::Excluded(key(after, u64::MAX)),
+            None => Bound::Included(key(below, 0)),
+        };
+        let files = self.files.range::<FileKey, _>((from, Bound::Unbounded));
+        let files = files
+            .take_while(move |(file, _)| file.source == source && file.path.starts_with(below));
+        files.filter(move |(file, _)| {
+            let rest = file.path.get(below.len()..).unwrap_or_default();
+            below.is_empty() || rest.first().is_none_or(|byte| *byte == b'/')
+        })
     }
 
     /// Sums over all files.

@@ -179,6 +179,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "buffer retry",
+        &[example(
+            "godwit buffer retry here:/data/run42",
+            "after the cause is removed",
+        )],
+    ),
+    (
         "buffer warm",
         &[example(
             "godwit buffer warm here:/data/run42",

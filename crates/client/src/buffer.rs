@@ -1,6 +1,8 @@
 //! The calls about the transfer buffer of the asked node. Decides nothing: the node interprets the calls.
 
-use godwit_api::rest::{BufferChanged, BufferFiles, BufferView, DropFromBuffer, KeepInBuffer};
+use godwit_api::rest::{
+    BufferChanged, BufferFiles, BufferView, DropFromBuffer, KeepInBuffer, RetryDrain,
+};
 use hyper::Method;
 
 use crate::calls::{BASE, escaped_bytes};
@@ -30,15 +32,24 @@ impl<'a> Buffer<'a> {
         self.0.call(Ask::get(format!("{BASE}/buffer")))
     }
 
-    /// A page of the files at and below `place`, behind `cursor`.
+    /// A page of the files at and below `place`, behind `cursor`: of all in the buffer, or of those that wait for their export.
     ///
     /// # Errors
     /// As [`Buffer::view`].
-    pub fn files(&self, place: &[u8], cursor: Option<&[u8]>) -> Result<BufferFiles, ClientError> {
+    pub fn files(
+        &self,
+        place: &[u8],
+        cursor: Option<&[u8]>,
+        waiting: bool,
+    ) -> Result<BufferFiles, ClientError> {
         let mut path = format!(
             "{BASE}/buffer/files?place={}&limit={PAGE_FILES}",
             escaped_bytes(place)
         );
+        if waiting {
+            // An older node refuses the parameter.
+            path.push_str("&waiting=true");
+        }
         if let Some(cursor) = cursor {
             path.push_str("&cursor=");
             path.push_str(&escaped_bytes(cursor));
@@ -52,6 +63,15 @@ impl<'a> Buffer<'a> {
     /// As [`Buffer::view`].
     pub fn keep(&self, wish: &KeepInBuffer) -> Result<BufferChanged, ClientError> {
         let ask = Ask::new(Method::POST, format!("{BASE}/buffer/keep"));
+        self.0.call(ask.document(wish))
+    }
+
+    /// Tries waiting files again.
+    ///
+    /// # Errors
+    /// As [`Buffer::view`].
+    pub fn retry(&self, wish: &RetryDrain) -> Result<BufferChanged, ClientError> {
+        let ask = Ask::new(Method::POST, format!("{BASE}/buffer/retry"));
         self.0.call(ask.document(wish))
     }
 

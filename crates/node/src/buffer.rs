@@ -20,7 +20,7 @@ use godwit_buffer::in_use::Places;
 use godwit_buffer::ledger::FileView;
 use godwit_buffer::make::{self, Kind, Request};
 use godwit_buffer::service::{Buffer, FailedVolume, Log, open_volumes};
-use godwit_buffer::waiting::First;
+use godwit_buffer::waiting::{First, WaitingFile};
 use godwit_data_port::Export;
 use godwit_net::Identity;
 use godwit_run::Process;
@@ -276,6 +276,10 @@ impl BufferControl for Control {
             bytes_filling: bytes(&[State::Filling, State::Written]),
             bytes_clean: bytes(&[State::Clean]),
             bytes_dirty: bytes(&[State::Dirty, State::Draining, State::Lost]),
+            bytes_draining: bytes(&[State::Draining]),
+            files_waiting: figures.waiting.files,
+            files_troubled: figures.waiting.troubled,
+            files_aside: figures.waiting.aside,
             bytes_kept: figures.kept_bytes,
             oldest: figures.oldest.and_then(timestamp),
             oldest_dirty: figures.oldest_dirty.and_then(timestamp),
@@ -331,6 +335,35 @@ impl BufferControl for Control {
         }
     }
 
+    fn waiting(
+        &self,
+        export: &str,
+        below: &[u8],
+        after: Option<&[u8]>,
+        most: usize,
+    ) -> BufferFiles {
+        let Some(source) = self.source(export) else {
+            return BufferFiles::default();
+        };
+        let found = self.buffer.arrivals().list(source, below, after, most);
+        let last = found.last().filter(|_| found.len() == most);
+        let next = last.map(|one| Text(one.file.path.clone()));
+        BufferFiles {
+            files: found.iter().map(waiting_file).collect(),
+            next,
+            silent: Vec::new(),
+        }
+    }
+
+    fn retry(&self, export: &str, below: &[u8]) -> BufferChanged {
+        let source = self.source(export);
+        let files = source.map(|source| self.buffer.arrivals().retry(source, below));
+        BufferChanged {
+            files: files.unwrap_or(0),
+            ..BufferChanged::default()
+        }
+    }
+
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged {
         let source = self.source(export);
         let files = source.map(|source| self.buffer.drop_files(source, below));
@@ -353,6 +386,26 @@ fn file(view: &FileView) -> BufferFile {
         dirty: view.is_dirty,
         pinned: view.keep == Keep::Pinned,
         until,
+        waiting: None,
+        since: None,
+        tries: None,
+        reason: None,
+    }
+}
+
+fn waiting_file(one: &WaitingFile) -> BufferFile {
+    let bytes = one.file.generation.bytes;
+    BufferFile {
+        path: Text(one.file.path.clone()),
+        bytes,
+        bytes_held: bytes,
+        dirty: true,
+        pinned: false,
+        until: None,
+        waiting: Some(one.phase.name().to_owned()),
+        since: timestamp(one.since),
+        tries: Some(one.tries),
+        reason: one.reason.clone(),
     }
 }
 

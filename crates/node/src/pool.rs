@@ -418,8 +418,8 @@ impl BufferMates for Shared {
     fn ask(&self, question: &BufferQuestion) -> Vec<(String, Result<BufferAnswer, String>)> {
         let within = match question {
             BufferQuestion::View {} => SHOWN_WITHIN,
-            BufferQuestion::Files { .. } => LISTED_WITHIN,
-            BufferQuestion::Keep { .. } | BufferQuestion::Drop { .. } => CHANGED_WITHIN,
+            BufferQuestion::Files { .. } | BufferQuestion::Waiting { .. } => LISTED_WITHIN,
+            _ => CHANGED_WITHIN,
         };
         let rows = self.others();
         let answers = self.ask_all(&rows, question, within);

@@ -137,6 +137,13 @@ pub trait BufferControl: Send + Sync {
     /// Sets how long the files at and below a path stay; `None` is without end.
     fn keep(&self, export: &str, below: &[u8], time: Option<Duration>) -> BufferChanged;
 
+    /// The files at and below a path of an export that have arrived, and are not there yet.
+    fn waiting(&self, export: &str, below: &[u8], after: Option<&[u8]>, most: usize)
+    -> BufferFiles;
+
+    /// Tries those files again now.
+    fn retry(&self, export: &str, below: &[u8]) -> BufferChanged;
+
     /// Lets the files at and below a path go.
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged;
 }

@@ -25,6 +25,18 @@ pub enum BufferQuestion {
         /// Most files of the page.
         most: u32,
     },
+    /// A page of the files that have arrived there, and are not at their export yet.
+    Waiting {
+        /// Name of the export.
+        export: String,
+        /// Path below the export.
+        below: Text,
+        /// Only files behind this path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Text>,
+        /// Most files of the page.
+        most: u32,
+    },
     /// Sets how long files stay.
     Keep {
         /// Name of the export.
@@ -37,6 +49,20 @@ pub enum BufferQuestion {
     },
     /// Lets files go.
     Drop {
+        /// Name of the export.
+        export: String,
+        /// Path below the export.
+        below: Text,
+    },
+    /// Tries files again that wait for their export.
+    Retry {
+        /// Name of the export.
+        export: String,
+        /// Path below the export.
+        below: Text,
+    },
+    /// Gives up files that wait for their export: they are lost.
+    GiveUp {
         /// Name of the export.
         export: String,
         /// Path below the export.

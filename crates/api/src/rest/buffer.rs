@@ -22,6 +22,9 @@ pub struct BufferView {
     pub bytes_clean: u64,
     /// Bytes of which the buffer has the only copy.
     pub bytes_dirty: u64,
+    /// Bytes of those that go to slow storage now.
+    #[serde(default)]
+    pub bytes_draining: u64,
     /// Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time.
     #[serde(default)]
     pub bytes_kept: u64,
@@ -36,6 +39,15 @@ pub struct BufferView {
     /// Files that users have pinned.
     #[serde(default)]
     pub files_pinned: u64,
+    /// Files that have arrived, and are not at their export yet.
+    #[serde(default)]
+    pub files_waiting: u64,
+    /// Files of those whose last way to the export failed.
+    #[serde(default)]
+    pub files_troubled: u64,
+    /// Files of those that were put aside until a user acts.
+    #[serde(default)]
+    pub files_aside: u64,
     /// Bytes that transfers got from the buffer since the start of the node.
     pub hit_bytes: u64,
     /// Bytes that transfers read from the exports instead.
@@ -196,6 +208,19 @@ pub struct BufferFile {
     /// Until when the file stays, if that has an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The state of a file that has arrived, and is not at its export yet: `ready`, `draining`, `later`, `held`, or `aside` until a user
+    /// acts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<String>,
+    /// Since when it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// How often its way to the export failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+    /// Why it failed the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Files whose stay in the buffer changes.
@@ -214,6 +239,15 @@ pub struct KeepInBuffer {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropFromBuffer {
+    /// Place of a file or directory of this node, as `here:/EXPORT/PATH`.
+    #[schema(value_type = String, example = "here:/data/run42")]
+    pub place: Text,
+}
+
+/// Waiting files that are tried again.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryDrain {
     /// Place of a file or directory of this node, as `here:/EXPORT/PATH`.
     #[schema(value_type = String, example = "here:/data/run42")]
     pub place: Text,

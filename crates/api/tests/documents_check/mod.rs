@@ -12,7 +12,7 @@ use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{
     CancelJob, ChangeJob, ChangeNode, CleanEntries, DropFromBuffer, KeepInBuffer, Login, NewAccess,
     NewDirectory, NewFlow, NewInvite, NewJob, NewLimit, NewPassword, NewSchedule, NewSession,
-    NewShare, NewSite, NewToken, NewUser, NewWebhook, Place, RemoveEntry, RenameEntry,
+    NewShare, NewSite, NewToken, NewUser, NewWebhook, Place, RemoveEntry, RenameEntry, RetryDrain,
     check_site_name, is_request_id, whole_site,
 };
 use godwit_api::shown::printable;
@@ -109,6 +109,9 @@ pub const REQUESTS: &[(&str, Check)] = &[
     ("NewWebhook", read::<NewWebhook>),
     ("RemoveEntry", |data| {
         with(data, |wish: &RemoveEntry| check_place(&wish.place))
+    }),
+    ("RetryDrain", |data| {
+        with(data, |wish: &RetryDrain| check_place(&wish.place))
     }),
     ("RenameEntry", |data| {
         with(data, |wish: &RenameEntry| {

@@ -290,22 +290,16 @@ impl Arrivals {
         files
     }
 
-    /// The waiting files behind `after`. The keys name their true sources.
+    /// The next waiting files at and below a path, behind the path `after`.
     #[must_use]
-    pub fn list(&self, after: Option<&FileKey>, most: usize) -> Vec<WaitingFile> {
-        let after = after.map(|after| FileKey {
-            source: arriving(after.source),
-            ..after.clone()
-        });
-        let files = lock(&self.0.desk.waiting).list(after.as_ref(), most);
-        let files = files.into_iter().map(|one| WaitingFile {
-            file: Arc::new(FileKey {
-                source: arriving(one.file.source),
-                ..(*one.file).clone()
-            }),
-            ..one
-        });
-        files.collect()
+    pub fn list(
+        &self,
+        source: SourceId,
+        below: &[u8],
+        after: Option<&[u8]>,
+        most: usize,
+    ) -> Vec<WaitingFile> {
+        lock(&self.0.desk.waiting).list(arriving(source), below, after, most)
     }
 
     /// Sums over the waiting files.

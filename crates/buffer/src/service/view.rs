@@ -9,6 +9,7 @@ use super::Buffer;
 use crate::extent::{FileKey, Keep, SourceId, State};
 use crate::health::Health;
 use crate::ledger::{FileList, FileView};
+use crate::waiting::Sums;
 
 /// Figures of a buffer in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Figures {
     pub files: u64,
     /// Those that stay until a user changes that.
     pub pinned_files: u64,
+    /// The files that wait for slow storage.
+    pub waiting: Sums,
     /// Bytes that slow storage got since the buffer was opened.
     pub drained_bytes: u64,
     /// Bytes that transfers got from the buffer since it was opened.
@@ -90,6 +93,7 @@ impl Buffer {
             oldest_dirty: status.oldest_dirty,
             files: status.files,
             pinned_files: status.pinned_files,
+            waiting: self.0.desk.sums(),
             drained_bytes: status.drained_bytes,
             hit_bytes: counts.hit.load(Ordering::Relaxed),
             missed_bytes: counts.missed.load(Ordering::Relaxed),

@@ -80,6 +80,7 @@ pub(super) fn buffer() -> Command {
             reaching(Command::new("list"))
                 .about("List the files in the buffers of a running node and its cluster")
                 .after_help(FILES)
+                .arg(switch("waiting", "Only files that have arrived, and are not at their export yet, with the reason"))
                 .arg(files()),
         )
         .subcommand(
@@ -98,6 +99,12 @@ pub(super) fn buffer() -> Command {
         .subcommand(
             reaching(Command::new("drop"))
                 .about("Let files leave the buffers of a running node and its cluster now")
+                .after_help(FILES)
+                .arg(files()),
+        )
+        .subcommand(
+            reaching(Command::new("retry"))
+                .about("Try files again that have arrived, and could not go to their export")
                 .after_help(FILES)
                 .arg(files()),
         )

@@ -33,7 +33,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some(("status", own)) if own.contains_id("place") => status(own),
         Some((name, own)) => super::node::buffer::run(name, own),
         None => Err(Failure::usage(
-            "buffer: name a subcommand: godwit buffer format, check, status, list, pin, unpin, drop or warm",
+            "buffer: name a subcommand: godwit buffer format, check, status, list, pin, unpin, drop, retry or warm",
         )),
     }
 }

@@ -9,7 +9,7 @@ use godwit_api::ask::BufferQuestion;
 use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::{
-    BufferChanged, BufferFiles, BufferView, DropFromBuffer, HERE, KeepInBuffer, Place,
+    BufferChanged, BufferFiles, BufferView, DropFromBuffer, HERE, KeepInBuffer, Place, RetryDrain,
 };
 use godwit_state::{AuditEntry, AuditOutcome, Op, Role};
 use utoipa::IntoParams;
@@ -36,6 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(files))
         .routes(routes!(keep))
         .routes(routes!(drop_files))
+        .routes(routes!(retry))
 }
 
 /// Selects a page of the files at and below a place.
@@ -50,6 +51,8 @@ struct FilesQuery {
     /// Files of the page; default 500.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// Only files that have arrived, and are not at their export yet.
+    waiting: Option<bool>,
 }
 
 /// Shows the transfer buffer of this node, and a row for each node of its cluster.
@@ -91,7 +94,7 @@ async fn files(
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<BufferFiles>, ApiError> {
-    let mut query = Query::read(query.as_deref(), &["place", "cursor", "limit"])?;
+    let mut query = Query::read(query.as_deref(), &["place", "cursor", "limit", "waiting"])?;
     let place = own_place(&query.required("place")?)?;
     let limit = match query.take("limit") {
         Some(text) => Some(number(&text)?),
@@ -99,23 +102,40 @@ async fn files(
     };
     let limit = crate::extract::limit(limit, PAGE_USUAL, PAGE_MAX)?;
     let cursor = query.take("cursor");
+    let waiting = match query.take("waiting").as_deref() {
+        None | Some(b"false") => false,
+        Some(b"true") => true,
+        Some(_) => return Err(ApiError::invalid("waiting is true or false".to_owned())),
+    };
     app.run(move |app| {
         let caller = caller.again(app)?;
         check_current(app, &caller)?;
         let granted = app.jobs.access().of(&caller.name, caller.role)?;
         granted.check(&place, Right::List)?;
         let buffer = app.node.buffer.as_ref();
-        let page =
-            buffer.map(|buffer| buffer.files(&place.export, &place.path, cursor.as_deref(), limit));
-        let others = others(
-            app,
-            &BufferQuestion::Files {
-                export: place.export.clone(),
-                below: Text(place.path.clone()),
-                after: cursor.clone().map(Text),
-                most: u32::try_from(limit).unwrap_or(PAGE_MAX),
+        let (export, path, after) = (&place.export, &place.path, cursor.as_deref());
+        let page = buffer.map(|buffer| match waiting {
+            true => buffer.waiting(export, path, after, limit),
+            false => buffer.files(export, path, after, limit),
+        });
+        let (export, below) = (place.export.clone(), Text(place.path.clone()));
+        let after = cursor.clone().map(Text);
+        let most = u32::try_from(limit).unwrap_or(PAGE_MAX);
+        let question = match waiting {
+            true => BufferQuestion::Waiting {
+                export,
+                below,
+                after,
+                most,
             },
-        );
+            false => BufferQuestion::Files {
+                export,
+                below,
+                after,
+                most,
+            },
+        };
+        let others = others(app, &question);
         Ok(Json(buffers::merged(
             page.unwrap_or_default(),
             others,
@@ -138,7 +158,8 @@ async fn keep(
         below: Text(place.path.clone()),
         seconds: wish.seconds,
     };
-    change(&app, caller, "buffer_keep", place, question).await
+    let right = Right::Read;
+    change(&app, caller, ("buffer_keep", right), place, question).await
 }
 
 /// Lets files leave the buffers of the cluster.
@@ -153,14 +174,31 @@ async fn drop_files(
         export: place.export.clone(),
         below: Text(place.path.clone()),
     };
-    change(&app, caller, "buffer_drop", place, question).await
+    let right = Right::Read;
+    change(&app, caller, ("buffer_drop", right), place, question).await
 }
 
-/// Changes the buffers of all nodes for a caller who may read the place, and audits that.
+/// Tries files again that have arrived, and could not go to their export, at all nodes of the cluster.
+#[utoipa::path(post, path = "/buffer/retry", tag = "buffer", request_body = RetryDrain, responses((status = 200, body = BufferChanged), Problems))]
+async fn retry(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(wish): Body<RetryDrain>,
+) -> Result<Json<BufferChanged>, ApiError> {
+    let place = own_place(&wish.place.0)?;
+    let question = BufferQuestion::Retry {
+        export: place.export.clone(),
+        below: Text(place.path.clone()),
+    };
+    let right = Right::Write;
+    change(&app, caller, ("buffer_retry", right), place, question).await
+}
+
+/// Changes the buffers of all nodes for a caller who has the right to the place, and audits that.
 async fn change(
     app: &Arc<App>,
     caller: Caller,
-    action: &'static str,
+    (action, right): (&'static str, Right),
     place: Place,
     question: BufferQuestion,
 ) -> Result<Json<BufferChanged>, ApiError> {
@@ -168,7 +206,7 @@ async fn change(
         let caller = caller.again(app)?;
         let granted = app.jobs.access().of(&caller.name, caller.role)?;
         let object = cut(place.to_string());
-        if let Err(error) = granted.check(&place, Right::Read) {
+        if let Err(error) = granted.check(&place, right) {
             let error = ApiError::from(error);
             app.refused(caller.actor(), action, &object, error.code().clone());
             return Err(error.written());

@@ -45,6 +45,14 @@ impl BufferControl for Watched {
         self.note()
     }
 
+    fn waiting(&self, _: &str, _: &[u8], _: Option<&[u8]>, _: usize) -> BufferFiles {
+        BufferFiles::default()
+    }
+
+    fn retry(&self, _: &str, _: &[u8]) -> BufferChanged {
+        self.note()
+    }
+
     fn drop_files(&self, _: &str, _: &[u8]) -> BufferChanged {
         self.note()
     }

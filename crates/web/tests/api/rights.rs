@@ -96,6 +96,7 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/buffer/files", VIEWER),
     ("POST", "/api/v1/buffer/keep", OPERATOR),
     ("POST", "/api/v1/buffer/drop", OPERATOR),
+    ("POST", "/api/v1/buffer/retry", OPERATOR),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
     ("GET", "/metrics", VIEWER),

@@ -1,4 +1,4 @@
-//! `godwit buffer status`, `list`, `pin`, `unpin`, `drop` and `warm` of a running node.
+//! `godwit buffer status`, `list`, `pin`, `unpin`, `drop`, `retry` and `warm` of a running node.
 //! Opens no volume; the node has them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use godwit_api::duration::parse_duration;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{
     BufferChanged, BufferFile, BufferNode, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer,
-    Merge, NewJob, Relay,
+    Merge, NewJob, Relay, RetryDrain,
 };
 use godwit_api::units::human_size;
 use godwit_client::{Buffer, Client, idempotency_key};
@@ -91,6 +91,7 @@ fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
         row("filling", view.bytes_filling),
         row("clean", view.bytes_clean),
         row("dirty", view.bytes_dirty),
+        row("draining", view.bytes_draining),
         row("kept", view.bytes_kept),
         format!("{:<9}{}", "files", view.files),
         format!("{:<9}{}", "pinned", view.files_pinned),
@@ -103,6 +104,12 @@ fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
     ];
     for (name, since) in [("oldest", view.oldest), ("undrained", view.oldest_dirty)] {
         lines.extend(since.map(|since| format!("{name:<9} since {}", clock.show(since))));
+    }
+    if view.files_waiting > 0 {
+        lines.push(format!(
+            "{:<9}{} files for their exports, {} of them after a failure, {} put aside: godwit buffer list --waiting",
+            "waiting", view.files_waiting, view.files_troubled, view.files_aside
+        ));
     }
     for volume in &view.volumes {
         let path = volume.path.as_ref().map(|path| shown(&path.0));
@@ -121,16 +128,22 @@ fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
 
 fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let json = matches.get_flag("json");
+    let waiting = matches.get_flag("waiting");
     let clock = Clock::now();
     let mut silent = BTreeSet::new();
     for place in places(matches) {
         known_form(&place)?;
         let mut cursor: Option<Vec<u8>> = None;
         loop {
-            let page = Buffer::of(client).files(&place, cursor.as_deref())?;
+            let page = Buffer::of(client).files(&place, cursor.as_deref(), waiting)?;
             silent.extend(page.silent);
             if json {
                 page.files.iter().for_each(print_json);
+            } else if waiting && !page.files.is_empty() {
+                let rows = page.files.iter().map(|file| waiting_row(file, &clock));
+                let rows: Vec<Vec<String>> = rows.collect();
+                let heads = ["SIZE", "SINCE", "STATE", "TRIES", "PATH", "REASON"];
+                print(&table::plain(&heads, &rows));
             } else if !page.files.is_empty() {
                 let rows = page.files.iter().map(|file| row(file, &clock));
                 let rows: Vec<Vec<String>> = rows.collect();
@@ -171,6 +184,22 @@ fn row(file: &BufferFile, clock: &Clock) -> Vec<String> {
     ]
 }
 
+fn waiting_row(file: &BufferFile, clock: &Clock) -> Vec<String> {
+    let text = |text: &Option<String>| {
+        text.as_deref()
+            .map_or("-".to_owned(), |text| printable(text).to_string())
+    };
+    vec![
+        human_size(file.bytes),
+        file.since
+            .map_or_else(|| "-".to_owned(), |since| clock.show(since)),
+        text(&file.waiting),
+        file.tries.unwrap_or_default().to_string(),
+        shown(&file.path.0),
+        text(&file.reason),
+    ]
+}
+
 fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let seconds = match (name, optional_time(matches)?) {
         ("unpin", _) => Some(0),
@@ -183,6 +212,7 @@ fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Fai
         let place = Text(place);
         let changed = match name {
             "drop" => Buffer::of(client).drop_files(&DropFromBuffer { place })?,
+            "retry" => Buffer::of(client).retry(&RetryDrain { place })?,
             _ => Buffer::of(client).keep(&KeepInBuffer { place, seconds })?,
         };
         if matches.get_flag("json") {
@@ -218,7 +248,9 @@ fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Fai
             ));
             exit = Exit::Partial;
         }
-        if files == 0 && refused == 0 {
+        if files == 0 && name == "retry" {
+            complain(&format!("{shown}: no file waits there"));
+        } else if files == 0 && refused == 0 {
             complain(&format!(
                 "{shown}: the buffer has no file there; bring files by: godwit buffer warm"
             ));
