@@ -16,6 +16,7 @@ NAMES = {
     "post_buffer_drop": "buffer.drop",
     "get_buffer_files": "buffer.files",
     "post_buffer_keep": "buffer.keep",
+    "post_buffer_retry": "buffer.retry",
     "get_cluster": "cluster.get",
     "get_cluster_invites": "cluster.invites",
     "post_cluster_invites": "cluster.invite",

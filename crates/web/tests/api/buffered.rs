@@ -68,14 +68,14 @@ fn a_change_of_the_buffer_is_in_the_audit_log_before_it_is_made() {
     });
     assert!(watched.replica.set(world.replica.clone()).is_ok());
     let place = json!({"place": "here:/data/run42"});
-    for path in ["keep", "drop"] {
+    for path in ["keep", "drop", "retry"] {
         let path = format!("/api/v1/buffer/{path}");
         let changed = world.client().post(&path, &place).expect(200).json();
         assert_eq!(changed["files"], 1, "{changed}");
     }
     assert_eq!(
         *watched.seen.lock().unwrap(),
-        ["buffer_keep", "buffer_drop"]
+        ["buffer_keep", "buffer_drop", "buffer_retry"]
     );
 }
 

@@ -88,6 +88,12 @@ pub(super) const TABLE: &[Row] = &[
         r#"{"place":"here:/data/a"}"#,
         [403, 200, 403, 200],
     ),
+    known(
+        "POST",
+        "/api/v1/buffer/retry",
+        r#"{"place":"here:/data/a"}"#,
+        [403, 200, 403, 200],
+    ),
     known("GET", "/api/v1/cluster", "", [200, 200, 200, 200]),
     known(
         "POST",
