@@ -487,8 +487,37 @@ impl Storage for ArrivingStorage {
         start: &RelPath,
         each: &mut dyn FnMut(SurveyItem) -> bool,
     ) -> Result<(), StoreError> {
-        self.arrivals.settle(start, true)?;
-        self.below.survey(start, each)
+        let Arrivals {
+            arrivals, source, ..
+        } = &self.arrivals;
+        let waiting = arrivals.below(*source, start.as_bytes());
+        let waiting = waiting.iter().filter(|file| file.path != start.as_bytes());
+        let mut waiting: BTreeSet<&[u8]> = waiting.map(|file| &file.path[..]).collect();
+        let mut goes_on = true;
+        self.below.survey(start, &mut |item| {
+            if let SurveyItem::Entry { path, .. } = &item
+                && !waiting.is_empty()
+            {
+                waiting.remove(path.as_bytes());
+            }
+            goes_on = each(item);
+            goes_on
+        })?;
+        // Their directories came before.
+        for path in waiting {
+            let Ok(path) = RelPath::parse(path) else {
+                continue;
+            };
+            if !goes_on {
+                break;
+            }
+            goes_on = each(SurveyItem::Entry {
+                path,
+                kind: Kind::File,
+                is_mount: false,
+            });
+        }
+        Ok(())
     }
 
     fn lasts(&self, path: &RelPath) -> bool {
@@ -548,6 +577,13 @@ impl Storage for ArrivingStorage {
     }
 
     fn remove_found(&self, path: &RelPath, found: &Meta) -> Result<bool, StoreError> {
+        if let Some((key, _)) = self.arrivals.waiting(path) {
+            if found.inode != key.generation.stamp {
+                return Ok(false);
+            }
+            self.remove_entry(path, false)?;
+            return Ok(true);
+        }
         self.arrivals.settle(path, true)?;
         self.below.remove_found(path, found)
     }

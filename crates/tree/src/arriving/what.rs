@@ -1,4 +1,4 @@
-//! Owns the words that say where an arriving file goes: its metadata, what it may replace, who sent it. `docs/buffer.md` has the format.
+//! Owns the words that say where an arriving file goes: its metadata, what it may replace, who sent it. They are durable with the file.
 //! Places no file.
 //!
 //! ```text
