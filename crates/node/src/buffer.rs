@@ -355,6 +355,14 @@ impl BufferControl for Control {
         }
     }
 
+    fn buffered(&self, export: &str, below: &[u8]) -> u64 {
+        let Some(source) = self.source(export) else {
+            return 0;
+        };
+        let files = self.buffer.arrivals().below(source, below);
+        files.iter().map(|file| file.generation.bytes).sum()
+    }
+
     fn retry(&self, export: &str, below: &[u8]) -> BufferChanged {
         let source = self.source(export);
         let files = source.map(|source| self.buffer.arrivals().retry(source, below));

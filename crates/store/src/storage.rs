@@ -5,8 +5,12 @@
 //! implement it.
 
 mod capabilities;
+mod look;
 
 pub use capabilities::Capabilities;
+pub use look::Look;
+
+use look::Each;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
@@ -30,21 +34,6 @@ pub struct Known {
     pub bytes: u64,
     /// The result of [`Meta::generation`] at that time.
     pub generation: u64,
-}
-
-/// Looks at entries, one after the other. A `Look` may keep handles that several entries share, so drop it soon.
-pub trait Look {
-    /// Like [`Storage::stat`].
-    fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
-}
-
-/// Looks at each entry by a separate `stat`.
-struct Each<'a, S: ?Sized>(&'a S);
-
-impl<S: Storage + ?Sized> Look for Each<'_, S> {
-    fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
-        self.0.stat(path)
-    }
 }
 
 /// Decides whether a transfer may still add and remove names. Must be cheap; after it has returned false, it never returns true again.

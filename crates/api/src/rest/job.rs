@@ -178,6 +178,10 @@ pub struct JobView {
     /// Summary of the last attempt that ended, as in `--json`.
     #[schema(value_type = Option<Object>)]
     pub summary: Option<serde_json::Value>,
+    /// Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and
+    /// only at the node with the destination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffered: Option<u64>,
 }
 
 /// Destinations of a job with several, or sources of one that gathers.

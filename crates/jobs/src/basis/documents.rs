@@ -63,6 +63,7 @@ pub(crate) fn job(
         summary: job
             .summary
             .and_then(|summary| serde_json::from_str(&summary).ok()),
+        buffered: None,
     }
 }
 

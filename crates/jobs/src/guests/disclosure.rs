@@ -91,6 +91,7 @@ fn view(view: JobView) -> JobView {
         progress,
         moved,
         mut summary,
+        buffered: _,
     } = view;
     if let Some(summary) = &mut summary {
         pass(summary, "", &SUMMARY);
@@ -122,6 +123,7 @@ fn view(view: JobView) -> JobView {
         progress: progress.map(self::progress),
         moved,
         summary,
+        buffered: None,
     }
 }
 

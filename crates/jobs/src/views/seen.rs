@@ -282,6 +282,7 @@ impl Seen {
                 .map(|progress| moved::outline(progress, is_elsewhere)),
             moved: job.moved,
             summary: summary.as_ref().and_then(figures),
+            buffered: None,
         }
     }
 

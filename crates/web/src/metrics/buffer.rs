@@ -34,6 +34,7 @@ pub(super) struct BufferMetrics {
     volumes: Family<StateLabel, Gauge>,
     files: Gauge,
     pinned: Gauge,
+    waiting: Family<StateLabel, Gauge>,
     kept: Gauge,
     age: Family<StateLabel, Gauge<f64, AtomicU64>>,
 }
@@ -67,6 +68,11 @@ impl BufferMetrics {
             "buffer_pinned_files",
             "Files that users have pinned in the transfer buffer",
             self.pinned.clone(),
+        );
+        registry.register(
+            "buffer_waiting_files",
+            "Files that arrived, and are not at their export: all of them, after a failure (troubled), and until a user acts (aside)",
+            self.waiting.clone(),
         );
         registry.register_with_unit(
             "buffer_kept",
@@ -119,6 +125,15 @@ impl BufferMetrics {
         }
         self.files.set(whole(view.files));
         self.pinned.set(whole(view.files_pinned));
+        for (state, files) in [
+            ("all", view.files_waiting),
+            ("troubled", view.files_troubled),
+            ("aside", view.files_aside),
+        ] {
+            let state = StaticText(state);
+            let gauge = self.waiting.get_or_create(&StateLabel { state });
+            gauge.set(whole(files));
+        }
         self.kept.set(whole(view.bytes_kept));
         for (state, since) in [("any", view.oldest), ("dirty", view.oldest_dirty)] {
             let millis = since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));

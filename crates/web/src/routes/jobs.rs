@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{
-    AttemptView, CancelJob, ChangeJob, FailureGroup, JobList, JobView, LogPage, NewJob, SampleView,
-    Timestamp, WorkView,
+    AttemptView, CancelJob, ChangeJob, FailureGroup, HERE, JobList, JobView, LogPage, NewJob,
+    Place, SampleView, Timestamp, WorkView,
 };
 use godwit_jobs::{Jobs, JobsError, Seen};
 use godwit_state::{Actor, Cursor, DESTINATIONS_MAX, JobFilter, JobState, PAGE_BYTES, Role};
@@ -264,7 +264,16 @@ async fn show(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<JobView>, ApiError> {
-    read(&app, caller, id, Seen::job).await
+    let Json(mut job) = read(&app, caller, id, Seen::job).await?;
+    let place = Place::from_bytes(job.destination.as_bytes()).ok();
+    if let Some(place) = place.filter(|place| place.site == HERE) {
+        let buffered = app.run(move |app| {
+            let buffer = app.node.buffer.as_ref();
+            Ok(buffer.map_or(0, |buffer| buffer.buffered(&place.export, &place.path)))
+        });
+        job.buffered = Some(buffered.await?).filter(|bytes| *bytes > 0);
+    }
+    Ok(Json(job))
 }
 
 /// Shows the description that the job was submitted with.

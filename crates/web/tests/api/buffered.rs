@@ -49,6 +49,10 @@ impl BufferControl for Watched {
         BufferFiles::default()
     }
 
+    fn buffered(&self, _: &str, _: &[u8]) -> u64 {
+        0
+    }
+
     fn retry(&self, _: &str, _: &[u8]) -> BufferChanged {
         self.note()
     }

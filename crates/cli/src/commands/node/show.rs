@@ -111,6 +111,13 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     if job.moved.bytes_again > 0 {
         lines.add("sent again", &human_size(job.moved.bytes_again));
     }
+    if let Some(bytes) = job.buffered {
+        let size = human_size(bytes);
+        lines.add(
+            "buffered",
+            &format!("{size} on flash, on the way to the export"),
+        );
+    }
     lines.add("limit", &job.limit.map_or_else(String::new, human_rate));
     if job.priority != 0 {
         lines.add("priority", &job.priority.to_string());
