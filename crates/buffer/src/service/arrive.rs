@@ -58,6 +58,7 @@ struct Part {
 
 impl Arriving {
     pub(super) fn new(shared: &Arc<Shared>, key: FileKey, room: ReservationId) -> Self {
+        shared.desk.open_one();
         Self {
             shared: Arc::clone(shared),
             key: Arc::new(key),
@@ -81,7 +82,7 @@ impl Arriving {
         while done < data.len() {
             let at = offset + done as u64;
             let begin = at / each * each;
-            let within = usize::try_from(at - begin).map_err(|_| Unfit)?;
+            let within = usize::try_from(at - begin).map_err(|_error| Unfit)?;
             let room = (self.shared.extent_bytes as usize).saturating_sub(within);
             let some = data.get(done..data.len().min(done + room)).ok_or(Unfit)?;
             self.put(begin, within, some)?;
@@ -251,6 +252,7 @@ impl Arriving {
 
 impl Drop for Arriving {
     fn drop(&mut self) {
+        self.shared.desk.close_one();
         let mut ledger = self.shared.lock();
         ledger.release(self.room);
         if !self.has_landed.load(Ordering::SeqCst) {

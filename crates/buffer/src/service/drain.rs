@@ -22,6 +22,8 @@ pub(super) struct Desk {
     /// A file was added, ended, or may be tried again.
     changed: Condvar,
     memory: Arc<Memory>,
+    /// Files that are being written.
+    open: AtomicU64,
     /// The latest stamp of a file; later files have higher ones.
     stamp: AtomicU64,
 }
@@ -93,12 +95,24 @@ impl Desk {
             waiting: Mutex::new(waiting),
             changed: Condvar::new(),
             memory: Arc::new(Memory::new(extent_bytes as usize)),
+            open: AtomicU64::new(0),
             stamp: AtomicU64::new(latest),
         }
     }
 
     pub(super) fn memory(&self) -> &Arc<Memory> {
         &self.memory
+    }
+
+    pub(super) fn open_one(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn close_one(&self) {
+        if self.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // An idle node keeps no memory for arrivals.
+            self.memory.trim();
+        }
     }
 
     pub(super) fn sums(&self) -> Sums {
