@@ -11,7 +11,7 @@ pub const SUPERBLOCK_BYTES: usize = 512;
 pub const MAGIC: [u8; 8] = *b"GODWITBF";
 /// Version of a new volume.
 pub const VERSION: u32 = 1;
-/// The latest version, in which logs tell of arrivals. A volume gets it with its first arrival.
+/// The latest version, in which logs have arrivals. A volume gets it with its first arrival.
 pub const VERSION_MAX: u32 = 2;
 /// Most bytes of a node's identity, and of a serial.
 pub const TEXT_BYTES_MAX: usize = 120;

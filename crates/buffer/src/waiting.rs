@@ -173,7 +173,7 @@ impl Waiting {
             self.enqueue(&file);
         }
         let (rank, _) = self.ready.first()?;
-        // A file for which somebody waits does not wait for the rate.
+        // A wanted file does not wait for the rate.
         if now < self.next_at && rank[0] != WANTED {
             return None;
         }
@@ -244,7 +244,7 @@ impl Waiting {
         files.len() as u64
     }
 
-    /// Somebody waits for the files at and below a path: they come first. Returns how many can come, and how many were put aside.
+    /// The files at and below a path are wanted now, and come first. Returns how many can come, and how many were put aside.
     pub fn want(&mut self, source: SourceId, below: &[u8]) -> (u64, u64) {
         let (mut comes, mut aside) = (0, 0);
         for file in self.below(source, below) {
@@ -424,7 +424,7 @@ impl Waiting {
     }
 }
 
-/// The rank of a file for which somebody waits.
+/// The rank of a wanted file.
 const WANTED: u64 = 0;
 
 fn is_troubled(one: &One) -> bool {

@@ -96,7 +96,7 @@ fn files_that_arrived_reach_the_export_after_a_kill_and_are_never_sent_twice() {
     assert_eq!(again.complete().number("files"), 0, "{again:?}");
     assert_eq!(figure(&rig, "bytes_dirty"), 0);
     assert!(figure(&rig, "drained_bytes") > 0);
-    // What has drained is served from flash.
+    // The drained file is served from flash.
     let hits = figure(&rig, "hit_bytes");
     let pulled = rig.cp(&[rig.url("dst/large"), "pulled".to_owned()]);
     assert_eq!(pulled.code, Some(0), "{pulled:?}");

@@ -117,9 +117,8 @@ impl Placing<'_> {
         self.sync_names()?;
         match self.storage.stat(&self.path)? {
             Some(there) if self.is_ours(&there) => Ok(there.generation()),
-            // Somebody replaced it at once. It was in place, and the later writer wins.
-            Some(there) => Ok(there.generation()),
-            None => Ok(0),
+            // A later writer replaced or removed it at once. No file has the generation 0, so flash serves none of it.
+            _ => Ok(0),
         }
     }
 
