@@ -19,6 +19,8 @@ const READ_BYTES: usize = 4 << 20;
 const OWNER_BITS: u32 = 0o700;
 /// File systems round times to this step.
 const TIME_STEP_SECONDS: u64 = 2;
+/// No file has this generation, so flash serves none of the contents.
+const NO_GENERATION: u64 = 0;
 /// Marks temporary names of drains.
 const TAG: u64 = 0x6472_6169_6e00_0001;
 
@@ -100,7 +102,8 @@ impl Placing<'_> {
             Some(there) if self.what.there == Some(there.generation()) => {}
             Some(there) if self.is_ours(&there) => {
                 self.sync_names()?;
-                return Ok(there.generation());
+                // Someone may have written the same size and time, so flash serves none of it.
+                return Ok(NO_GENERATION);
             }
             Some(_) => {
                 return Err(Failed::for_good(
@@ -109,20 +112,24 @@ impl Placing<'_> {
             }
             None => {}
         }
-        if let Err(failed) = self.write(opened, there.is_some()) {
-            // The next try replaces a file that cannot be removed now.
-            let _ = self.storage.discard(&self.path, &self.temp);
-            return Err(failed);
-        }
+        let inode = match self.write(opened, there.is_some()) {
+            Ok(inode) => inode,
+            Err(failed) => {
+                // The next try replaces a file that cannot be removed now.
+                let _ = self.storage.discard(&self.path, &self.temp);
+                return Err(failed);
+            }
+        };
         self.sync_names()?;
         match self.storage.stat(&self.path)? {
-            Some(there) if self.is_ours(&there) => Ok(there.generation()),
-            // A later writer replaced or removed it at once. No file has the generation 0, so flash serves none of it.
-            _ => Ok(0),
+            Some(there) if Some(there.inode) == inode => Ok(there.generation()),
+            // A later writer replaced or removed it at once.
+            _ => Ok(NO_GENERATION),
         }
     }
 
-    fn write(&self, opened: &mut Opened, is_there: bool) -> Result<(), Failed> {
+    /// Writes the file under its temporary name, and renames it. Returns its inode.
+    fn write(&self, opened: &mut Opened, is_there: bool) -> Result<Option<u64>, Failed> {
         let bytes = self.drain.bytes();
         let create = || {
             self.storage
@@ -163,6 +170,9 @@ impl Placing<'_> {
         }
         self.storage.sync_batch(&[(&self.path, self.temp)], bytes)?;
         drop(file);
+        let temp = self.path.parent().unwrap_or_default();
+        let temp = temp.join(self.temp.as_bytes()).ok();
+        let written = temp.and_then(|temp| self.storage.stat(&temp).ok()?);
         let _placing = self.arrivals.placing();
         let parent = self.path.parent().unwrap_or_default();
         let time = self.storage.time_of(&parent).ok().flatten();
@@ -175,7 +185,7 @@ impl Placing<'_> {
             // The sender's directory has its time already.
             let _ = self.storage.restore_mtime(&parent, time);
         }
-        Ok(())
+        Ok(written.map(|written| written.inode))
     }
 
     fn sync_names(&self) -> Result<(), Failed> {
