@@ -12,7 +12,7 @@ use godwit_tree::arriving::{Due, Failed, Queue, place};
 
 use crate::export::Export;
 
-/// Files that drain at one time. A disk that seeks gets few files at once, and one slow export leaves a thread for the others.
+/// Files that drain at one time: few, because a disk that seeks must not jump between many.
 const THREADS: usize = 3;
 /// The threads look at least this often whether the buffer is closed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
