@@ -2,6 +2,7 @@
 //! The tests of the binary cut power under real devices.
 
 mod power {
+    mod arrivals;
     pub(crate) mod disk;
     pub(crate) mod world;
 }

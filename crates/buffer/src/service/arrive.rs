@@ -15,7 +15,7 @@ use super::fill::add;
 use super::memory::Held;
 use super::{Shared, lock, now};
 use crate::extent::{Content, FileKey, Flow, Ticket, WHAT_BYTES_MAX};
-use crate::ledger::{Begun, Incoming, Mark, ReservationId, Whole, WriteFault};
+use crate::ledger::{Begun, Incoming, Mark, Reason, ReservationId, Whole, WriteFault};
 use crate::volume::PutError;
 
 /// Questions for a slot, each after a change of the ledger or this time.
@@ -238,7 +238,9 @@ impl Arriving {
         for _ in 0..TRIES {
             match ledger.begin(now(), self.room, &self.key, begin, Flow::In) {
                 Begun::Here(ticket) => return Some(ticket),
-                Begun::Present(_) | Begun::Refused => return None,
+                Begun::Present(_)
+                | Begun::Refused
+                | Begun::Later(Reason::VolumesOut | Reason::Names) => return None,
                 Begun::Later(_) => {
                     self.shared.changed.notify_all();
                     let waited = self.shared.changed.wait_timeout(ledger, TRY_AGAIN);
