@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    fn drain(&mut self, drain: Drain) {
+    fn drain(&mut self, arrivals: &Arrivals, drain: Drain) {
         let number = number_of(drain.what());
         let data = contents(number);
         assert_eq!(drain.bytes(), data.len() as u64);
@@ -127,6 +127,7 @@ impl World {
         match self.seeded.below(4) {
             0 => {
                 drain.failed("slow storage fails".to_owned(), true);
+                arrivals.retry(SOURCE, b"");
             }
             1 => drop(drain),
             _ => {
@@ -156,7 +157,7 @@ fn power_cuts_lose_no_file_that_arrived_and_bring_none_back_that_drained() {
                     false => None,
                 };
                 match drain {
-                    Some(drain) => world.drain(drain),
+                    Some(drain) => world.drain(&arrivals, drain),
                     None => world.arrive(&arrivals),
                 }
             }
