@@ -372,6 +372,17 @@ impl BufferControl for Control {
         }
     }
 
+    fn give_up(&self, export: &str, below: &[u8]) -> BufferChanged {
+        let source = self.source(export);
+        let done = source.map(|source| self.buffer.arrivals().give_up(source, below));
+        let (files, refused) = done.unwrap_or_default();
+        BufferChanged {
+            files,
+            refused,
+            ..BufferChanged::default()
+        }
+    }
+
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged {
         let source = self.source(export);
         let files = source.map(|source| self.buffer.drop_files(source, below));

@@ -303,12 +303,16 @@ impl Shared {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let sites = Arc::clone(&self.config.sites);
         let peer = lock(&mate.peer).clone();
+        let unknown = question.unknown();
         let question = Question::Buffer(question.clone());
         let begun = mate.words.begin(number, false, move |_| {
             let answer = sites.ask(Some(&peer), &question, &mut |_| Instant::now() < until);
             match answer {
                 Ok(Answer::Buffer(answer)) => Ok(answer),
                 Ok(_) => Err(SILENT.to_owned()),
+                Err(refusal) if refusal.code.known() == Some(code::INVALID) => {
+                    unknown.ok_or_else(|| reason(&refusal).to_owned())
+                }
                 Err(refusal) => Err(reason(&refusal).to_owned()),
             }
         });

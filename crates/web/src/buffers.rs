@@ -15,8 +15,8 @@ const PAGE_MAX: usize = 1000;
 
 /// Most bytes of such a page; a document has 1 MiB.
 const PAGE_BYTES_MAX: usize = 900 << 10;
-/// Most bytes of a file in a document, without its path.
-const FILE_BYTES: usize = 200;
+/// Most bytes of a file in a document, without its path and a reason.
+const FILE_BYTES: usize = 300;
 
 /// The answers of the other nodes, by their names.
 pub(crate) type Answers = Vec<(String, Result<BufferAnswer, String>)>;
@@ -42,11 +42,18 @@ pub fn answer_of(buffer: Option<&dyn BufferControl>, question: &BufferQuestion) 
             after,
             most,
         } => {
-            let most = usize::try_from(*most)
-                .unwrap_or(PAGE_MAX)
-                .clamp(1, PAGE_MAX);
             let after = after.as_ref().map(|after| &after.0[..]);
-            let page = buffer.map(|buffer| buffer.files(export, &below.0, after, most));
+            let page = buffer.map(|buffer| buffer.files(export, &below.0, after, page_of(*most)));
+            BufferAnswer::Files(cut(page.unwrap_or_default()))
+        }
+        BufferQuestion::Waiting {
+            export,
+            below,
+            after,
+            most,
+        } => {
+            let after = after.as_ref().map(|after| &after.0[..]);
+            let page = buffer.map(|buffer| buffer.waiting(export, &below.0, after, page_of(*most)));
             BufferAnswer::Files(cut(page.unwrap_or_default()))
         }
         BufferQuestion::Keep {
@@ -60,14 +67,27 @@ pub fn answer_of(buffer: Option<&dyn BufferControl>, question: &BufferQuestion) 
         BufferQuestion::Drop { export, below } => {
             changed(buffer.map(|buffer| buffer.drop_files(export, &below.0)))
         }
+        BufferQuestion::Retry { export, below } => {
+            changed(buffer.map(|buffer| buffer.retry(export, &below.0)))
+        }
+        BufferQuestion::GiveUp { export, below } => {
+            changed(buffer.map(|buffer| buffer.give_up(export, &below.0)))
+        }
     }
 }
 
-/// Cuts a page to the length of a document, in which a byte of a path may take six.
+/// Files of a page for which another node asks.
+fn page_of(most: u32) -> usize {
+    let most = usize::try_from(most).unwrap_or(PAGE_MAX);
+    most.clamp(1, PAGE_MAX)
+}
+
+/// Cuts a page to the length of a document, in which a byte of a text may take six.
 fn cut(mut page: BufferFiles) -> BufferFiles {
     let mut bytes = 0;
     let at = page.files.iter().position(|file| {
-        bytes += 6 * file.path.0.len() + FILE_BYTES;
+        let reason = file.reason.as_ref().map_or(0, String::len);
+        bytes += 6 * (file.path.0.len() + reason) + FILE_BYTES;
         bytes > PAGE_BYTES_MAX
     });
     if let Some(at) = at {
@@ -146,6 +166,12 @@ fn add(file: &mut BufferFile, part: &BufferFile) {
     file.dirty |= part.dirty;
     file.pinned |= part.pinned;
     file.until = file.until.max(part.until);
+    if file.waiting.is_none() || part.tries > file.tries {
+        file.waiting.clone_from(&part.waiting);
+        file.reason.clone_from(&part.reason);
+    }
+    file.tries = file.tries.max(part.tries);
+    file.since = [file.since, part.since].into_iter().flatten().min();
 }
 
 /// The result of a change at all nodes.
@@ -196,6 +222,10 @@ mod tests {
             dirty: false,
             pinned: false,
             until: None,
+            waiting: None,
+            since: None,
+            tries: None,
+            reason: None,
         }
     }
 
@@ -272,6 +302,48 @@ mod tests {
         (other.until, other.pinned) = (Some(Timestamp(7)), true);
         add(&mut one, &other);
         assert_eq!((one.until, one.pinned), (Some(Timestamp(7)), true));
+    }
+
+    #[test]
+    fn a_file_that_waits_at_two_nodes_shows_its_trouble_and_the_longer_wait() {
+        let waiting = |state: &str, since, tries| BufferFile {
+            waiting: Some(state.to_owned()),
+            since: Some(Timestamp(since)),
+            tries: Some(tries),
+            reason: (tries > 0).then(|| "the disk is full".to_owned()),
+            ..file("a", 1)
+        };
+        for (mut one, other) in [
+            (waiting("ready", 5, 0), waiting("aside", 7, 5)),
+            (waiting("aside", 7, 5), waiting("ready", 5, 0)),
+        ] {
+            add(&mut one, &other);
+            let expected = waiting("aside", 5, 5);
+            let expected = BufferFile {
+                bytes_held: 2,
+                ..expected
+            };
+            assert_eq!(one, expected);
+        }
+    }
+
+    #[test]
+    fn the_row_of_a_node_says_what_waits_there() {
+        let view = BufferView {
+            files_waiting: 3,
+            files_aside: 1,
+            bytes_draining: 4,
+            oldest_dirty: Some(Timestamp(5)),
+            ..BufferView::default()
+        };
+        let others = vec![("n2".to_owned(), Ok(BufferAnswer::View(Box::new(view))))];
+        let rows = nodes("n1", &BufferView::default(), others);
+        let row = rows.last().expect("a row");
+        assert_eq!((row.files_waiting, row.files_aside), (3, 1));
+        assert_eq!(
+            (row.bytes_draining, row.oldest_dirty),
+            (4, Some(Timestamp(5)))
+        );
     }
 
     #[test]

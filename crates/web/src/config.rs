@@ -147,6 +147,9 @@ pub trait BufferControl: Send + Sync {
     /// Tries those files again now.
     fn retry(&self, export: &str, below: &[u8]) -> BufferChanged;
 
+    /// Gives those files up. Files that are on their way to the export now count as refused.
+    fn give_up(&self, export: &str, below: &[u8]) -> BufferChanged;
+
     /// Lets the files at and below a path go.
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged;
 }

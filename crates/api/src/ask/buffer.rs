@@ -70,6 +70,21 @@ pub enum BufferQuestion {
     },
 }
 
+impl BufferQuestion {
+    /// The answer of an older node, which does not know this question: no file waits there.
+    #[must_use]
+    pub fn unknown(&self) -> Option<BufferAnswer> {
+        match self {
+            Self::Waiting { .. } => Some(BufferAnswer::Files(BufferFiles::default())),
+            Self::Retry { .. } | Self::GiveUp { .. } => Some(BufferAnswer::Changed {
+                files: 0,
+                refused: 0,
+            }),
+            Self::View {} | Self::Files { .. } | Self::Keep { .. } | Self::Drop { .. } => None,
+        }
+    }
+}
+
 /// The answer about a buffer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "buffer", content = "with", rename_all = "snake_case")]
@@ -183,6 +198,25 @@ pub trait AnswerBuffer: Send + Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_older_node_does_not_know_questions_about_waiting_files_and_none_waits_there() {
+        let (export, below) = ("data".to_owned(), Text::from("a"));
+        let retry = BufferQuestion::Retry {
+            export: export.clone(),
+            below: below.clone(),
+        };
+        let none = BufferAnswer::Changed {
+            files: 0,
+            refused: 0,
+        };
+        assert_eq!(retry.unknown(), Some(none));
+        assert_eq!(BufferQuestion::Drop { export, below }.unknown(), None);
+        // The refusal of such a node.
+        let newer = br#"{"version":1,"ask":"buffer","with":{"buffer":"later","with":{}}}"#;
+        let refusal = super::super::Question::parse(newer).expect_err("unknown");
+        assert_eq!(refusal.code.known(), Some(code::INVALID));
+    }
 
     #[test]
     fn a_part_is_read_as_it_was_written_and_broken_ones_are_refused() {

@@ -89,6 +89,21 @@ pub struct BufferNode {
     pub bytes_clean: u64,
     /// Bytes of which the buffer has the only copy.
     pub bytes_dirty: u64,
+    /// Bytes of those that go to slow storage now.
+    #[serde(default)]
+    pub bytes_draining: u64,
+    /// Since when the oldest content is on flash of which the buffer has the only copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_dirty: Option<Timestamp>,
+    /// Files that have arrived, and are not at their export yet.
+    #[serde(default)]
+    pub files_waiting: u64,
+    /// Files of those whose last way to the export failed.
+    #[serde(default)]
+    pub files_troubled: u64,
+    /// Files of those that were put aside until a user acts.
+    #[serde(default)]
+    pub files_aside: u64,
     /// Bytes of those that can be evicted, but stay.
     pub bytes_kept: u64,
     /// Files with extents. A large file has some at several nodes.
@@ -121,6 +136,11 @@ impl BufferNode {
             bytes_free: view.bytes_free,
             bytes_clean: view.bytes_clean,
             bytes_dirty: view.bytes_dirty,
+            bytes_draining: view.bytes_draining,
+            oldest_dirty: view.oldest_dirty,
+            files_waiting: view.files_waiting,
+            files_troubled: view.files_troubled,
+            files_aside: view.files_aside,
             bytes_kept: view.bytes_kept,
             files: view.files,
             hit_bytes: view.hit_bytes,
@@ -242,6 +262,9 @@ pub struct DropFromBuffer {
     /// Place of a file or directory of this node, as `here:/EXPORT/PATH`.
     #[schema(value_type = String, example = "here:/data/run42")]
     pub place: Text,
+    /// The files that have arrived, and are not at their export yet, are given up instead: they are lost. This needs the right to write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waiting: bool,
 }
 
 /// Waiting files that are tried again.

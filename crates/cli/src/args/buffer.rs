@@ -100,6 +100,7 @@ pub(super) fn buffer() -> Command {
             reaching(Command::new("drop"))
                 .about("Let files leave the buffers of a running node and its cluster now")
                 .after_help(FILES)
+                .arg(switch("waiting", "Give up files that have arrived, and are not at their export yet: they are lost"))
                 .arg(files()),
         )
         .subcommand(

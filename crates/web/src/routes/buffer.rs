@@ -170,12 +170,19 @@ async fn drop_files(
     Body(wish): Body<DropFromBuffer>,
 ) -> Result<Json<BufferChanged>, ApiError> {
     let place = own_place(&wish.place.0)?;
-    let question = BufferQuestion::Drop {
-        export: place.export.clone(),
-        below: Text(place.path.clone()),
+    let (export, below) = (place.export.clone(), Text(place.path.clone()));
+    let (action, question) = match wish.waiting {
+        // The only copies go.
+        true => (
+            ("buffer_give_up", Right::Write),
+            BufferQuestion::GiveUp { export, below },
+        ),
+        false => (
+            ("buffer_drop", Right::Read),
+            BufferQuestion::Drop { export, below },
+        ),
     };
-    let right = Right::Read;
-    change(&app, caller, ("buffer_drop", right), place, question).await
+    change(&app, caller, action, place, question).await
 }
 
 /// Tries files again that have arrived, and could not go to their export, at all nodes of the cluster.

@@ -57,6 +57,10 @@ impl BufferControl for Watched {
         self.note()
     }
 
+    fn give_up(&self, _: &str, _: &[u8]) -> BufferChanged {
+        self.note()
+    }
+
     fn drop_files(&self, _: &str, _: &[u8]) -> BufferChanged {
         self.note()
     }
@@ -77,9 +81,19 @@ fn a_change_of_the_buffer_is_in_the_audit_log_before_it_is_made() {
         let changed = world.client().post(&path, &place).expect(200).json();
         assert_eq!(changed["files"], 1, "{changed}");
     }
+    let given_up = json!({"place": "here:/data/run42", "waiting": true});
+    world
+        .client()
+        .post("/api/v1/buffer/drop", &given_up)
+        .expect(200);
     assert_eq!(
         *watched.seen.lock().unwrap(),
-        ["buffer_keep", "buffer_drop", "buffer_retry"]
+        [
+            "buffer_keep",
+            "buffer_drop",
+            "buffer_retry",
+            "buffer_give_up"
+        ]
     );
 }
 
@@ -92,7 +106,9 @@ impl BufferMates for Others {
         self.0.lock().unwrap().push(question.clone());
         let answer = match question {
             BufferQuestion::View {} => BufferAnswer::View(Box::default()),
-            BufferQuestion::Files { .. } => BufferAnswer::Files(BufferFiles::default()),
+            BufferQuestion::Files { .. } | BufferQuestion::Waiting { .. } => {
+                BufferAnswer::Files(BufferFiles::default())
+            }
             _ => BufferAnswer::Changed {
                 files: 2,
                 refused: 0,
@@ -123,6 +139,17 @@ fn the_buffers_of_all_nodes_are_shown_and_changed_and_a_silent_node_is_named() {
     assert_eq!(states, ["none", "none", "silent"]);
     let page = client.get("/api/v1/buffer/files?place=here:/data");
     assert_eq!(page.expect(200).json()["silent"], json!(["node3"]));
+    let page = client.get("/api/v1/buffer/files?place=here:/data&waiting=true");
+    assert_eq!(page.expect(200).json()["silent"], json!(["node3"]));
+    let place = json!({"place": "here:/data", "waiting": true});
+    client.post("/api/v1/buffer/drop", &place).expect(200);
+    let place = json!({"place": "here:/data"});
+    client.post("/api/v1/buffer/retry", &place).expect(200);
+    let asked = others.0.lock().unwrap().clone();
+    let is = |kind: fn(&BufferQuestion) -> bool| asked.iter().filter(|one| kind(one)).count();
+    assert_eq!(is(|one| matches!(one, BufferQuestion::Waiting { .. })), 1);
+    assert_eq!(is(|one| matches!(one, BufferQuestion::GiveUp { .. })), 1);
+    assert_eq!(is(|one| matches!(one, BufferQuestion::Retry { .. })), 1);
     let wish = json!({"place": "here:/data/run42", "seconds": 5});
     let changed = client.post("/api/v1/buffer/keep", &wish).expect(200).json();
     assert_eq!(changed["files"], 2, "{changed}");

@@ -8,7 +8,7 @@ use godwit_api::duration::parse_duration;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{
     BufferChanged, BufferFile, BufferNode, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer,
-    Merge, NewJob, Relay, RetryDrain,
+    Merge, NewJob, Relay, RetryDrain, Timestamp,
 };
 use godwit_api::units::human_size;
 use godwit_client::{Buffer, Client, idempotency_key};
@@ -47,38 +47,63 @@ fn status(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         print(&lines(&view, &Clock::now()).join("\n"));
     }
     if !view.nodes.is_empty() {
-        print(&pool(&view.nodes));
+        print(&pool(&view.nodes, &Clock::now()));
     }
     Ok(Exit::Complete)
 }
 
 /// A row for each node of the cluster, and their sum.
-fn pool(nodes: &[BufferNode]) -> String {
+fn pool(nodes: &[BufferNode], clock: &Clock) -> String {
     let figures = |of: &dyn Fn(fn(&BufferNode) -> u64) -> u64| {
         let size = |figure: fn(&BufferNode) -> u64| human_size(of(figure));
         vec![
             size(|node| node.bytes_total),
             size(|node| node.bytes_free),
             size(|node| node.bytes_dirty),
+            size(|node| node.bytes_draining),
+            of(|node| node.files_waiting).to_string(),
+            of(|node| node.files_aside).to_string(),
             size(|node| node.bytes_kept),
             size(|node| node.hit_bytes),
             size(|node| node.pooled_bytes),
             size(|node| node.missed_bytes),
         ]
     };
+    let since = |oldest: Option<Timestamp>| {
+        vec![oldest.map_or_else(|| "-".to_owned(), |oldest| clock.show(oldest))]
+    };
     let row = |node: &BufferNode| {
         let reason = node.reason.as_ref();
         let reason = reason.map_or_else(String::new, |why| format!(" ({})", printable(why)));
         let state = format!("{}{reason}", printable(&node.state));
         let named = vec![printable(&node.node), state];
-        [named, figures(&|figure| figure(node))].concat()
+        [
+            named,
+            figures(&|figure| figure(node)),
+            since(node.oldest_dirty),
+        ]
+        .concat()
     };
     let mut rows: Vec<Vec<String>> = nodes.iter().map(row).collect();
     let sum =
         |figure: fn(&BufferNode) -> u64| nodes.iter().map(figure).fold(0, u64::saturating_add);
-    rows.push([vec!["all".to_owned(), String::new()], figures(&sum)].concat());
+    let oldest = nodes.iter().filter_map(|node| node.oldest_dirty).min();
+    let all = vec!["all".to_owned(), String::new()];
+    rows.push([all, figures(&sum), since(oldest)].concat());
     let head = [
-        "NODE", "STATE", "SIZE", "FREE", "DIRTY", "KEPT", "HIT", "POOLED", "MISSED",
+        "NODE",
+        "STATE",
+        "SIZE",
+        "FREE",
+        "DIRTY",
+        "DRAINING",
+        "WAITING",
+        "ASIDE",
+        "KEPT",
+        "HIT",
+        "POOLED",
+        "MISSED",
+        "UNDRAINED",
     ];
     table::plain(&head, &rows)
 }
@@ -205,13 +230,14 @@ fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Fai
         ("unpin", _) => Some(0),
         (_, time) => time,
     };
+    let waiting = name == "drop" && matches.get_flag("waiting");
     let mut exit = Exit::Complete;
     for place in places(matches) {
         known_form(&place)?;
         let shown = shown(&place);
         let place = Text(place);
         let changed = match name {
-            "drop" => Buffer::of(client).drop_files(&DropFromBuffer { place })?,
+            "drop" => Buffer::of(client).drop_files(&DropFromBuffer { place, waiting })?,
             "retry" => Buffer::of(client).retry(&RetryDrain { place })?,
             _ => Buffer::of(client).keep(&KeepInBuffer { place, seconds })?,
         };
@@ -243,12 +269,17 @@ fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Fai
             }
         }
         if refused > 0 {
-            complain(&format!(
-                "{shown}: {refused} files do not stay, because others have reserved the room"
-            ));
+            complain(&match waiting {
+                true => format!(
+                    "{shown}: {refused} files are on their way to the export, or their volume is out; try again"
+                ),
+                false => format!(
+                    "{shown}: {refused} files do not stay, because others have reserved the room"
+                ),
+            });
             exit = Exit::Partial;
         }
-        if files == 0 && name == "retry" {
+        if files == 0 && refused == 0 && (waiting || name == "retry") {
             complain(&format!("{shown}: no file waits there"));
         } else if files == 0 && refused == 0 {
             complain(&format!(

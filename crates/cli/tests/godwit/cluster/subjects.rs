@@ -211,6 +211,18 @@ const TABLE: &[Row] = &[
 
 /// Further questions of the same kinds, which the table has in their plainest form.
 const MORE: &[Row] = &[
+    (
+        "buffer/waiting",
+        [WHO, NO, NO, WHO, NO, NO, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
+    (
+        "buffer/retry",
+        [WHO, NO, NO, WHO, NO, NO, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
+    (
+        "buffer/give up",
+        [WHO, NO, NO, WHO, NO, NO, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
     // From a node of another site, to which the asker was led.
     (
         "nodes/of a member",

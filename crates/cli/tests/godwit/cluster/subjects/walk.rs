@@ -315,6 +315,20 @@ impl Walk {
                 after: None,
                 most: 5,
             }),
+            "buffer/waiting" => Question::Buffer(BufferQuestion::Waiting {
+                export: "data".to_owned(),
+                below: Text::from(own.as_str()),
+                after: None,
+                most: 5,
+            }),
+            "buffer/retry" => Question::Buffer(BufferQuestion::Retry {
+                export: "data".to_owned(),
+                below: Text::from(own.as_str()),
+            }),
+            "buffer/give up" => Question::Buffer(BufferQuestion::GiveUp {
+                export: "data".to_owned(),
+                below: Text::from(own.as_str()),
+            }),
             "extent" => Question::Extent(Box::new(AskExtent {
                 export: "data".to_owned(),
                 path: Text::from(format!("{own}/old").as_str()),
