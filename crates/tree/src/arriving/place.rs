@@ -116,7 +116,7 @@ impl Placing<'_> {
             Ok(inode) => inode,
             Err(failed) => {
                 // The next try replaces a file that cannot be removed now.
-                let _ = self.storage.discard(&self.path, &self.temp);
+                let _ = self.keeping_time(&|| self.storage.discard(&self.path, &self.temp));
                 return Err(failed);
             }
         };
@@ -132,8 +132,10 @@ impl Placing<'_> {
     fn write(&self, opened: &mut Opened, is_there: bool) -> Result<Option<u64>, Failed> {
         let bytes = self.drain.bytes();
         let create = || {
-            self.storage
-                .create(&self.path, &self.temp, Create::Fresh, Some(bytes))
+            self.keeping_time(&|| {
+                self.storage
+                    .create(&self.path, &self.temp, Create::Fresh, Some(bytes))
+            })
         };
         let file = match self.opening(opened, &create) {
             Err(error) if error.kind == StoreErrorKind::NotFound => {
@@ -173,19 +175,26 @@ impl Placing<'_> {
         let temp = self.path.parent().unwrap_or_default();
         let temp = temp.join(self.temp.as_bytes()).ok();
         let written = temp.and_then(|temp| self.storage.stat(&temp).ok()?);
-        let _placing = self.arrivals.placing();
-        let parent = self.path.parent().unwrap_or_default();
-        let time = self.storage.time_of(&parent).ok().flatten();
         let replace = match is_there {
             true => Replace::Atomically,
             false => Replace::Never,
         };
-        self.storage.commit(&self.path, &self.temp, replace)?;
+        let commit = || self.keeping_time(&|| self.storage.commit(&self.path, &self.temp, replace));
+        self.opening(opened, &commit)?;
+        Ok(written.map(|written| written.inode))
+    }
+
+    /// Adds or removes a name, and restores the time of its directory: that is the sender's already, or will be set by its transfer.
+    fn keeping_time<T>(&self, act: &dyn Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let _placing = self.arrivals.placing();
+        let parent = self.path.parent().unwrap_or_default();
+        let time = self.storage.time_of(&parent).ok().flatten();
+        let done = act();
         if let Some(time) = time {
-            // The sender's directory has its time already.
+            // The directory may belong to another user.
             let _ = self.storage.restore_mtime(&parent, time);
         }
-        Ok(written.map(|written| written.inode))
+        done
     }
 
     fn sync_names(&self) -> Result<(), Failed> {
