@@ -419,6 +419,11 @@ impl Drop for Drain {
             lock(&self.shared.desk.waiting).put_back(&self.file);
             self.shared.desk.changed.notify_all();
         }
+        let is_idle = self.shared.open.load(Ordering::Relaxed) == 0;
+        if is_idle && self.shared.desk.sums().files == 0 {
+            self.shared.loads.clear();
+            self.shared.memory.trim();
+        }
     }
 }
 
