@@ -279,6 +279,13 @@ impl Waiting {
         Some((Arc::clone(file), Arc::clone(&one.what)))
     }
 
+    /// Whether a file was put aside.
+    #[must_use]
+    pub fn is_aside(&self, file: &FileKey) -> bool {
+        let one = self.files.get(file);
+        one.is_some_and(|one| one.phase == Phase::Aside)
+    }
+
     /// Whether a file waits.
     #[must_use]
     pub fn has(&self, file: &FileKey) -> bool {

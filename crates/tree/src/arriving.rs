@@ -62,10 +62,18 @@ impl Arrivals {
         lock(&self.placing)
     }
 
-    /// The waiting file at a path.
+    /// The waiting file at a path that counts as in place.
     fn waiting(&self, path: &RelPath) -> Option<(Arc<FileKey>, What)> {
         let (key, what) = self.arrivals.latest(self.source, path.as_bytes())?;
-        Some((key, What::decode(&what)?))
+        let counts = !self.arrivals.is_aside(&key);
+        counts.then_some((key, What::decode(&what)?))
+    }
+
+    /// The waiting files at and below a path that count as in place.
+    fn waiting_below(&self, path: &RelPath) -> Vec<Arc<FileKey>> {
+        let mut files = self.arrivals.below(self.source, path.as_bytes());
+        files.retain(|file| !self.arrivals.is_aside(file));
+        files
     }
 
     /// Waits until no file waits at or below a path, except those that were put aside if `may_be_aside`.

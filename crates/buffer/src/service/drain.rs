@@ -206,10 +206,16 @@ impl Arrivals {
         }
     }
 
-    /// The paths of the waiting files at and below a path.
+    /// The waiting files at and below a path.
     #[must_use]
     pub fn below(&self, source: SourceId, below: &[u8]) -> Vec<Arc<FileKey>> {
         lock(&self.0.desk.waiting).below(arriving(source), below)
+    }
+
+    /// Whether a file was put aside, so that it does not count as in place.
+    #[must_use]
+    pub fn is_aside(&self, file: &FileKey) -> bool {
+        lock(&self.0.desk.waiting).is_aside(file)
     }
 
     /// Lets the files at and below a path drain before all others, and waits for them.

@@ -13,7 +13,6 @@ use godwit_store::{
     WriteFile,
 };
 
-use super::super::Arrivals;
 use super::super::file::{Handle, Medium};
 use super::{ArrivingLook, ArrivingStorage, shown};
 
@@ -283,10 +282,7 @@ impl Storage for ArrivingStorage {
         start: &RelPath,
         each: &mut dyn FnMut(SurveyItem) -> bool,
     ) -> Result<(), StoreError> {
-        let Arrivals {
-            arrivals, source, ..
-        } = &self.arrivals;
-        let waiting = arrivals.below(*source, start.as_bytes());
+        let waiting = self.arrivals.waiting_below(start);
         let waiting = waiting.iter().filter(|file| file.path != start.as_bytes());
         let mut waiting: BTreeSet<&[u8]> = waiting.map(|file| &file.path[..]).collect();
         let mut goes_on = true;
@@ -325,10 +321,7 @@ impl Storage for ArrivingStorage {
     }
 
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
-        let Arrivals {
-            arrivals, source, ..
-        } = &self.arrivals;
-        let files = arrivals.below(*source, path.as_bytes());
+        let files = self.arrivals.waiting_below(path);
         let skip = path.as_bytes().len() + usize::from(!path.is_root());
         let names = files.iter().filter_map(|file| file.path.get(skip..));
         let names = names.filter(|name| !name.is_empty() && !name.contains(&b'/'));
