@@ -33,6 +33,7 @@ pub(super) struct Desk {
 pub struct Arrivals(Arc<Shared>);
 
 /// A file whose drain has begun. It is ready again if this value goes without a result.
+#[derive(Debug)]
 pub struct Drain {
     shared: Arc<Shared>,
     file: Arc<FileKey>,
@@ -41,6 +42,7 @@ pub struct Drain {
 }
 
 /// A file that does not drain while this value lives.
+#[derive(Debug)]
 #[must_use]
 pub struct HeldArrival {
     shared: Arc<Shared>,
@@ -485,17 +487,5 @@ fn arriving(source: SourceId) -> SourceId {
 impl std::fmt::Debug for Arrivals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Arrivals").finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Drain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Drain").field(&self.file).finish()
-    }
-}
-
-impl std::fmt::Debug for HeldArrival {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("HeldArrival").field(&self.file).finish()
     }
 }

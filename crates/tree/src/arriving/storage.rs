@@ -77,6 +77,14 @@ impl ArrivingStorage {
         self.arrivals.settle(path, false)
     }
 
+    /// Whether a file waits for this path, also one that was put aside.
+    fn is_waited_for(&self, path: &RelPath) -> bool {
+        let Arrivals {
+            arrivals, source, ..
+        } = &self.arrivals;
+        arrivals.latest(*source, path.as_bytes()).is_some()
+    }
+
     /// Keeps the waiting file at a path from draining.
     fn hold(&self, path: &RelPath) -> Result<Option<HeldArrival>, StoreError> {
         let Arrivals {

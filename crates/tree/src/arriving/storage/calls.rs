@@ -186,7 +186,7 @@ impl Storage for ArrivingStorage {
             }
             return Ok((lost, !sync));
         }
-        if self.arrivals.waiting(path).is_some() {
+        if self.is_waited_for(path) {
             let lost = self.below.write_whole(path, temp, meta, content)?;
             return Ok((lost, false));
         }
