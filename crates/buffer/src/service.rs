@@ -4,8 +4,8 @@
 //! A reader asks first, and hands over what it then had to read from slow storage. Neither call waits for flash that is full or fails: data
 //! without room in memory or on a volume bypasses the buffer.
 //!
-//! Lock order: gatherings (`fill`), one gathering, loads (`serve`), ledger, memory. The queue of arrivals is locked alone. No lock is held
-//! across I/O.
+//! Lock order: gatherings (`fill`), one gathering, the parts of one arriving file (`arrive`), loads (`serve`), ledger, memory. The queue of
+//! arrivals (`drain`) is locked alone. No lock is held across I/O, except that of an arriving file, which has one writer.
 
 mod arrive;
 mod drain;
