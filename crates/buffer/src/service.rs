@@ -9,6 +9,7 @@
 
 mod arrive;
 mod drain;
+mod ended;
 mod fill;
 mod flash;
 mod keeper;

@@ -244,15 +244,21 @@ impl Waiting {
         files.len() as u64
     }
 
-    /// The files at and below a path are wanted now, and come first. Returns how many can come, and how many were put aside.
-    pub fn want(&mut self, source: SourceId, below: &[u8]) -> (u64, u64) {
-        let (mut comes, mut aside) = (0, 0);
+    /// The files at and below a path are wanted now, and come first. Returns how many can come, how many were put aside, and whether
+    /// one was not wanted before. A wanted file that failed is tried again no earlier than others.
+    pub fn want(&mut self, source: SourceId, below: &[u8]) -> (u64, u64, bool) {
+        let (mut comes, mut aside, mut is_news) = (0, 0, false);
         for file in self.below(source, below) {
-            if self.files.get(&file).map(|one| one.phase) == Some(Phase::Aside) {
+            let known = self.files.get(&file).map(|one| (one.phase, one.is_wanted));
+            if let Some((Phase::Aside, _)) = known {
                 aside += 1;
                 continue;
             }
             comes += 1;
+            if let Some((_, true)) = known {
+                continue;
+            }
+            is_news = true;
             self.dequeue(&file);
             self.change(&file, |one| {
                 one.is_wanted = true;
@@ -262,7 +268,7 @@ impl Waiting {
             });
             self.enqueue(&file);
         }
-        (comes, aside)
+        (comes, aside, is_news)
     }
 
     /// The latest file of a path, and the words that say where it goes.

@@ -322,7 +322,7 @@ fn order_rate_and_wishes_decide_the_next_file() {
     assert_eq!(name(waiting.poll(at(10_000))), "middle", "a burst");
     assert_eq!(name(waiting.poll(at(10_000))), "", "the rate");
     assert_eq!(waiting.due(), Some(at(10_010)));
-    assert_eq!(waiting.want(SOURCE, b"big"), (1, 0));
+    assert_eq!(waiting.want(SOURCE, b"big"), (1, 0, true));
     assert_eq!(name(waiting.poll(at(10_000))), "big", "someone waits");
     assert_eq!(waiting.sums().files, 3, "none is lost");
     waiting.remove(&key("big", 1000, 1));
@@ -349,7 +349,7 @@ fn a_refused_file_is_put_aside_and_one_that_may_pass_is_not() {
         .map(|one| one.phase)
         .collect();
     assert!(matches!(phases[..], [Phase::Later(_), Phase::Aside]));
-    assert_eq!(waiting.want(SOURCE, b""), (1, 1));
+    assert_eq!(waiting.want(SOURCE, b""), (1, 1, true));
     assert_eq!((waiting.sums().troubled, waiting.sums().aside), (1, 1));
     assert_eq!(waiting.retry(SOURCE, b"refused"), 1);
     assert!(waiting.poll(now).is_some() && waiting.poll(now).is_some());

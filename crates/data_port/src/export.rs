@@ -273,6 +273,14 @@ impl Export {
         self.arrivals = arrivals;
     }
 
+    /// Sets whether other nodes serve the export, too: they do not see files that wait here, so arriving ones then go there at once. Returns
+    /// whether that is news for an export whose files would arrive on flash.
+    #[must_use]
+    pub fn share(&self, is_shared: bool) -> bool {
+        let arrivals = self.arrivals.as_ref();
+        arrivals.is_some_and(|arrivals| arrivals.share(is_shared))
+    }
+
     /// Opens the export for a transfer with this access. Also returns the path of its directory.
     pub(crate) fn open(
         &self,

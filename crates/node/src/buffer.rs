@@ -219,6 +219,25 @@ pub(crate) fn pool(
         buffer: plan.buffer.clone(),
         control,
         exports,
+        share: {
+            let (exports, log) = (plan.exports.clone(), Arc::clone(log));
+            Box::new(move |shared| {
+                for export in &exports {
+                    let is_shared = shared.contains(&export.name);
+                    if export.share(is_shared) {
+                        let name = &export.name;
+                        log(&match is_shared {
+                            true => format!(
+                                "buffer: other nodes serve the export {name}, too, and do not see files that wait here: arriving files go there at once"
+                            ),
+                            false => {
+                                format!("buffer: files for the export {name} arrive on flash again")
+                            }
+                        });
+                    }
+                }
+            })
+        },
         log: Arc::clone(log),
     };
     Pool::start(config).map_err(Failure::local)

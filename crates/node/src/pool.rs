@@ -7,7 +7,7 @@
 
 mod exchange;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
@@ -73,6 +73,8 @@ pub(crate) struct PoolConfig {
     pub(crate) control: Option<Arc<dyn BufferControl>>,
     /// The names of the exports, with the names of their files in the buffer.
     pub(crate) exports: Vec<(String, SourceId)>,
+    /// Gets the names of the exports that other nodes serve, too.
+    pub(crate) share: Box<dyn Fn(&BTreeSet<String>) + Send + Sync>,
     pub(crate) log: Log,
 }
 
@@ -131,6 +133,8 @@ impl Pool {
             woken: Condvar::new(),
         });
         if let Some(buffer) = &shared.config.buffer {
+            // Before the first file arrives.
+            shared.share(&shared.others());
             let mates: Arc<dyn Mates> = Arc::clone(&shared) as Arc<dyn Mates>;
             buffer.join_pool(&mates);
             let looking = Arc::clone(&shared);
@@ -183,8 +187,14 @@ impl Shared {
         }
     }
 
+    fn share(&self, others: &[Node]) {
+        let exports = others.iter().flat_map(|node| &node.exports);
+        (self.config.share)(&exports.cloned().collect());
+    }
+
     fn look(&self) {
         let rows = self.others();
+        self.share(&rows);
         let answers = self.ask_all(&rows, &BufferQuestion::View {}, LOOK_WITHIN);
         self.note(&rows, &answers, true);
         for (mate, _) in answers {

@@ -12,6 +12,7 @@ mod place;
 mod storage;
 mod what;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct Arrivals {
     /// Locked while a name is added and the time of its directory is restored.
     placing: Arc<Mutex<()>>,
     takes: bool,
+    /// Other nodes serve the export, too, and would not see what waits here.
+    is_shared: Arc<AtomicBool>,
 }
 
 impl Arrivals {
@@ -49,6 +52,31 @@ impl Arrivals {
             export: export.into(),
             placing: Arc::default(),
             takes,
+            is_shared: Arc::default(),
+        }
+    }
+
+    /// Whether other nodes serve the export, too. Then arriving files go there at once. Returns whether that is news for files that would
+    /// arrive on flash.
+    pub fn share(&self, is_shared: bool) -> bool {
+        let was_shared = self.is_shared.swap(is_shared, Ordering::SeqCst);
+        self.takes && was_shared != is_shared
+    }
+
+    fn takes(&self) -> bool {
+        self.takes && !self.is_shared.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no file waits at or below a path; false if some still do.
+    ///
+    /// # Errors
+    /// One was put aside.
+    pub fn have_drained(&self, path: &RelPath, within: Duration) -> Result<bool, StoreError> {
+        let settled = self.arrivals.settle(self.source, path.as_bytes(), within);
+        match settled {
+            Settled::All => Ok(true),
+            Settled::Late => Ok(false),
+            Settled::ButAside(_) => Err(aside(path)),
         }
     }
 
@@ -84,14 +112,19 @@ impl Arrivals {
         match settled {
             Settled::All => Ok(()),
             Settled::ButAside(_) if may_be_aside => Ok(()),
-            Settled::ButAside(_) => Err(StoreError::new(
-                "use (it is in the transfer buffer, and could not be written to its place: see `godwit buffer list --waiting`)",
-                path,
-                StoreErrorKind::Io,
-            )),
+            Settled::ButAside(_) => Err(aside(path)),
             Settled::Late => Err(late(path)),
         }
     }
+}
+
+/// The error for files that were put aside.
+fn aside(path: &RelPath) -> StoreError {
+    StoreError::new(
+        "use (it is in the transfer buffer, and could not be written to its place: see `godwit buffer list --waiting`)",
+        path,
+        StoreErrorKind::Io,
+    )
 }
 
 /// The error for a file that drains for too long.

@@ -7,17 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use godwit_buffer::extent::SourceId;
 use godwit_buffer::in_use::Places;
 use godwit_buffer::make::{self, Request};
 use godwit_buffer::service::{Buffer, Log, open_volumes};
 use godwit_store::{
-    Confine, Create, FinalMeta, FsStorage, RelPath, Replace, Storage, StoreErrorKind, SurveyItem,
-    TempName, Timestamp, above_to_sync,
+    Confine, Create, FinalMeta, FsStorage, RelPath, Replace, ScanItem, Storage, StoreErrorKind,
+    SurveyItem, TempName, Timestamp, above_to_sync,
 };
-use godwit_tree::arriving::{Arrivals, Queue, place};
+use godwit_tree::arriving::{Arrivals, Failed, Queue, place};
 use tempfile::TempDir;
 
 const NODE: &str = "gw1-test";
+const SOURCE: SourceId = SourceId([5; 16]);
 const SOON: Duration = Duration::from_millis(20);
 
 struct World {
@@ -45,7 +47,7 @@ impl World {
         let log: Log = Arc::new(|_: &str| {});
         let (opened, failed) = open_volumes(&[flash], NODE);
         let buffer = Buffer::start(opened, failed, log).expect("threads");
-        let arrivals = Arrivals::new(&buffer, "data", [5; 16], true);
+        let arrivals = Arrivals::new(&buffer, "data", SOURCE.0, true);
         Self {
             directory,
             buffer,
@@ -212,6 +214,74 @@ fn the_later_writer_of_a_name_wins() {
     assert_eq!(world.drain(), 0);
     assert!(!world.at("other").exists());
     assert_eq!(world.buffer.arrivals().sums().files, 0);
+}
+
+#[test]
+fn a_file_of_another_writer_with_the_same_size_and_time_is_not_taken_for_the_waiting_one() {
+    let world = World::new();
+    let storage = world.storage();
+    write(
+        &*storage,
+        "a",
+        &contents(3_000, 1),
+        &meta(1_000),
+        Replace::Never,
+    );
+    let other = contents(3_000, 2);
+    write(&world.slow(), "a", &other, &meta(1_000), Replace::Never);
+    assert_eq!(world.drain(), 1, "the name was taken");
+    assert!(fs::read(world.at("a")).expect("there") == other);
+    assert_eq!(world.buffer.arrivals().sums().files, 1, "it is not lost");
+}
+
+/// Lets the only waiting file fail until it is put aside.
+fn put_aside(world: &World, name: &str) {
+    let (queue, all) = (Queue::of(&world.buffer), world.buffer.arrivals());
+    while all.sums().aside == 0 {
+        // A file that was held is tried again at once.
+        let (file, _) = all.latest(SOURCE, name.as_bytes()).expect("it waits");
+        drop(all.hold(&file, SOON).expect("in time"));
+        let due = queue.next(SOON).expect("it is ready");
+        due.end(Err(Failed {
+            reason: "refused".to_owned(),
+            may_pass: false,
+        }));
+    }
+}
+
+#[test]
+fn a_scan_names_a_file_that_was_put_aside_and_a_removed_directory_takes_it_along() {
+    let world = World::new();
+    let storage = world.storage();
+    storage.make_directory(&path("run"), 0o755).expect("made");
+    let data = contents(3_000, 1);
+    write(&*storage, "run/a", &data, &meta(1_000), Replace::Never);
+    put_aside(&world, "run/a");
+    let mut found = Vec::new();
+    let mut scan = storage.scan(&path("run")).expect("scanned");
+    while scan.next_batch(&mut found) {}
+    let is_fault =
+        |item: &ScanItem| matches!(item, ScanItem::Fault(error) if error.path == path("run/a"));
+    assert_eq!(found.iter().filter(|item| is_fault(item)).count(), 1);
+    storage.remove_entry(&path("run"), true).expect("removed");
+    assert_eq!(world.buffer.arrivals().sums().files, 0);
+    assert!(!world.at("run").exists());
+}
+
+#[test]
+fn an_export_that_other_nodes_serve_gets_its_files_at_once() {
+    let world = World::new();
+    assert!(world.arrivals.share(true) && !world.arrivals.share(true));
+    let storage = world.storage();
+    write(
+        &*storage,
+        "a",
+        &contents(3_000, 1),
+        &meta(1_000),
+        Replace::Never,
+    );
+    assert!(world.at("a").exists());
+    assert!(world.arrivals.share(false));
 }
 
 #[test]

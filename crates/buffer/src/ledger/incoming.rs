@@ -168,7 +168,7 @@ impl<'a> Incoming<'a> {
         give_up(&mut self.0.shelf, places, true);
     }
 
-    /// The files with an only copy that `knows` does not name.
+    /// The files with an only copy that `knows` does not name, if the log that would name them is here: that of their first extent.
     #[must_use]
     pub fn others(&self, knows: impl Fn(&FileKey) -> bool) -> Vec<Arc<FileKey>> {
         let shelf = &self.0.shelf;
@@ -178,7 +178,7 @@ impl<'a> Incoming<'a> {
                 let extent = shelf.get(*place);
                 extent.is_some_and(|extent| extent.state.is_only_copy())
             });
-            is_only && !knows(&file.key)
+            is_only && file.extents.contains_key(&0) && !knows(&file.key)
         });
         files.map(|file| Arc::clone(&file.key)).collect()
     }

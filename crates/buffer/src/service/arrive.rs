@@ -68,6 +68,12 @@ impl Arriving {
         }
     }
 
+    /// The name of the file among those that arrive.
+    #[must_use]
+    pub fn file(&self) -> &Arc<FileKey> {
+        &self.key
+    }
+
     /// Takes bytes of the file.
     ///
     /// # Errors

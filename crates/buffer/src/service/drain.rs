@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::arrive::{Arriving, DURABLE_WITHIN};
+use super::arrive::Arriving;
+use super::ended::Ended;
 use super::flash::Arrived;
 use super::memory::Memory;
 use super::{Shared, lock, now};
@@ -14,7 +15,7 @@ use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark};
 use crate::waiting::{First, Sums, Waiting, WaitingFile};
 
 /// Those who wait look at least this often.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The part of a buffer for arrivals.
 pub(super) struct Desk {
@@ -26,6 +27,7 @@ pub(super) struct Desk {
     open: AtomicU64,
     /// The latest stamp of a file; later files have higher ones.
     stamp: AtomicU64,
+    pub(super) ended: Ended,
 }
 
 /// The files that arrive at a buffer. Clones are handles of the same files.
@@ -99,6 +101,7 @@ impl Desk {
             memory: Arc::new(Memory::new(extent_bytes as usize)),
             open: AtomicU64::new(0),
             stamp: AtomicU64::new(latest),
+            ended: Ended::default(),
         }
     }
 
@@ -128,6 +131,14 @@ impl Desk {
 
     /// The log of a volume that was out names this file.
     pub(super) fn know_again(&self, shared: &Shared, file: &Arc<FileKey>, what: Arc<[u8]>) {
+        if self.ended.has(file) {
+            let mut ledger = shared.lock();
+            let mut incoming = Incoming::of(&mut ledger);
+            // The record comes before those about the extents. This thread writes it, and cannot wait for it.
+            let _ = incoming.cancel(file);
+            incoming.remove(file);
+            return;
+        }
         if !lock(&self.waiting).has(file) {
             Incoming::of(&mut shared.lock()).load(file, &what);
             self.add(file, what, now());
@@ -140,7 +151,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    fn remove(&self, file: &FileKey) {
+    pub(super) fn remove(&self, file: &FileKey) {
         lock(&self.waiting).remove(file);
         self.changed.notify_all();
     }
@@ -229,7 +240,8 @@ impl Arrivals {
             return Settled::All;
         }
         loop {
-            match waiting.want(arriving(source), below) {
+            let (comes, aside, is_news) = waiting.want(arriving(source), below);
+            match (comes, aside) {
                 (0, 0) => return Settled::All,
                 (0, aside) => return Settled::ButAside(aside),
                 _ => {}
@@ -237,7 +249,10 @@ impl Arrivals {
             if Instant::now() >= until || self.0.is_closed() {
                 return Settled::Late;
             }
-            self.0.desk.changed.notify_all();
+            // Those who wait would wake each other without an end.
+            if is_news {
+                self.0.desk.changed.notify_all();
+            }
             let waited = self.0.desk.changed.wait_timeout(waiting, LOOK_EVERY);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -401,9 +416,11 @@ impl Drain {
                 Incoming::of(&mut self.shared.lock()).settle(&self.file, &to);
                 self.shared.changed.notify_all();
             }
-            // The log still names the file. It is found at slow storage when it drains again.
-            Some(_) => {}
-            None => self.shared.forget(&self.file),
+            // The log still names the file. After a restart it is found at slow storage when it drains again.
+            Some(_) => self.shared.desk.ended.note(&self.file),
+            None => {
+                self.shared.forget(&self.file);
+            }
         }
         self.shared.desk.remove(&self.file);
     }
@@ -436,11 +453,12 @@ impl Drop for Drain {
 }
 
 impl HeldArrival {
-    /// A later file of this name is in place: this one goes.
-    pub fn forget(mut self) {
+    /// A later file of this name is in place: this one goes. Returns whether that is durable.
+    pub fn forget(mut self) -> bool {
         self.has_ended = true;
-        self.shared.forget(&self.file);
+        let is_durable = self.shared.forget(&self.file);
         self.shared.desk.remove(&self.file);
+        is_durable
     }
 }
 
@@ -449,32 +467,6 @@ impl Drop for HeldArrival {
         if !self.has_ended {
             lock(&self.shared.desk.waiting).let_go(&self.file);
             self.shared.desk.changed.notify_all();
-        }
-    }
-}
-
-impl Shared {
-    fn wait_until_durable(&self, mark: Mark) -> bool {
-        let until = Instant::now() + DURABLE_WITHIN;
-        let mut ledger = self.lock();
-        loop {
-            match Incoming::of(&mut ledger).is_durable(mark) {
-                Some(is_durable) => return is_durable,
-                None if Instant::now() >= until => return false,
-                None => {}
-            }
-            self.changed.notify_all();
-            let waited = self.changed.wait_timeout(ledger, LOOK_EVERY);
-            ledger = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// The log forgets a file, and then its extents go.
-    fn forget(&self, file: &Arc<FileKey>) {
-        let mark = Incoming::of(&mut self.lock()).cancel(file);
-        if mark.is_some_and(|mark| self.wait_until_durable(mark)) {
-            Incoming::of(&mut self.lock()).remove(file);
-            self.changed.notify_all();
         }
     }
 }

@@ -79,10 +79,9 @@ impl Here {
             let (export, spill) = (export.clone(), self.journals());
             let syncs = process.syncs.clone();
             Arc::new(move || {
-                let opened = export.open(&spill, Access::default(), &syncs);
-                opened
-                    .map(|(storage, _)| storage)
-                    .map_err(|error| error.to_string())
+                // A file that waits here is not at the export of the asking node. So it gets none of it, and waits for no drain.
+                let opened = export.open_itself(&spill, Access::default(), &syncs);
+                opened.map_err(|error| error.to_string())
             })
         };
         let next = wish.next.get(..NEXT_MAX.min(wish.next.len()));

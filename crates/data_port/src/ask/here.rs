@@ -16,6 +16,7 @@ use godwit_api::rest::Timestamp;
 use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
 use godwit_tree::PoolAnswers;
+use godwit_tree::arriving::Arrivals;
 
 use super::claim::Holder;
 use super::{change, clean, list, overlaps, seal};
@@ -52,6 +53,8 @@ pub(super) struct Found {
     pub(super) path: RelPath,
     /// Name of the export.
     pub(super) export: String,
+    /// The files that wait in the transfer buffer of the node for the export.
+    pub(super) arrivals: Option<Arrivals>,
 }
 
 impl Here {
@@ -245,6 +248,7 @@ impl Here {
             real,
             path: below,
             export: export.name.clone(),
+            arrivals: export.arrivals.clone(),
         })
     }
 

@@ -23,6 +23,9 @@ const KINDS_BYTES_MAX: usize = 64;
 /// Longest path of a file in an answer; all paths of an answer fit into a document.
 const NAMED_BYTES_MAX: usize = 512;
 
+/// How long a question waits for files that drain: no longer, because it takes the place of other questions of the asker.
+const DRAINS_WITHIN: Duration = Duration::from_millis(500);
+
 /// Interval of the looks at the work and at the asker.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -56,6 +59,7 @@ pub(super) fn seal(
             ),
         ));
     }
+    drained(found, sees_names)?;
     let _turn = take(turn)?;
     if !go_on(0) {
         return Err(given_up());
@@ -64,6 +68,32 @@ pub(super) fn seal(
     match work(&path, OsStr::new(&wish.kinds), go_on)? {
         Ok(sealed) => Ok(answer(&path, sealed, sees_names)),
         Err(failure) => Err(refusal(found, &failure, sees_names)),
+    }
+}
+
+/// Waits a moment for the files below that are in the transfer buffer: a history is made of what is in place. They drain before all
+/// others.
+fn drained(found: &Found, sees_names: bool) -> Result<(), Refusal> {
+    let Some(arrivals) = &found.arrivals else {
+        return Ok(());
+    };
+    match arrivals.have_drained(&found.path, DRAINS_WITHIN) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Refusal::later(
+            code::BUSY,
+            format!(
+                "{}: files below it still wait in the transfer buffer of the node; ask again later",
+                found.shown()
+            ),
+        )),
+        Err(error) => {
+            let why = match sees_names {
+                true => error.to_string(),
+                false => "the right to list is needed to see why".to_owned(),
+            };
+            let message = format!("{}: files below it cannot be written: {why}", found.shown());
+            Err(Refusal::new(code::IO, message))
+        }
     }
 }
 

@@ -40,6 +40,7 @@ fn find(shared: &Shared, who: &Who, path: &Text) -> Result<Found, Refusal> {
             export: shown(&source.absolute, source.root.start.as_bytes()),
             real: source.absolute,
             path: source.root.start,
+            arrivals: None,
         }),
         Some(SourcePlace::Failed(FailedSource { fault, no })) => {
             let code = match fault.code {

@@ -1,7 +1,7 @@
 //! Owns the steps that bring a waiting file to its place at slow storage: a temporary file, its contents from flash, metadata, sync, rename,
 //! sync of the names. Chooses no file.
 //!
-//! A crash may repeat the steps. A file in place with the size and the time of the waiting one is that file. If the entry there has another
+//! A crash may repeat the steps. A file in place with the size, the time and the contents of the waiting one is that file. If the entry there has another
 //! state than at the arrival, someone wrote it since: the later writer wins, and the waiting file is not placed.
 
 use godwit_buffer::service::Drain;
@@ -92,6 +92,14 @@ struct Placing<'a> {
     what: What,
 }
 
+/// The volume may be out.
+fn unread() -> Failed {
+    Failed {
+        reason: "flash does not return its contents as they were written".to_owned(),
+        may_pass: true,
+    }
+}
+
 /// Directories that were opened for their owner, with their metadata before.
 type Opened = Vec<(RelPath, Meta)>;
 
@@ -100,7 +108,7 @@ impl Placing<'_> {
         let there = self.opening(opened, &|| self.storage.stat(&self.path))?;
         match there {
             Some(there) if self.what.there == Some(there.generation()) => {}
-            Some(there) if self.is_ours(&there) => {
+            Some(there) if self.is_like_ours(&there) && self.has_our_contents()? => {
                 self.sync_names()?;
                 // Someone may have written the same size and time, so flash serves none of it.
                 return Ok(NO_GENERATION);
@@ -154,10 +162,7 @@ impl Placing<'_> {
                 break;
             };
             if !self.drain.read(at, data) {
-                return Err(Failed {
-                    reason: "flash does not return its contents as they were written".to_owned(),
-                    may_pass: true,
-                });
+                return Err(unread());
             }
             file.write_at(at, data)?;
             file.write_out(at..at + some as u64);
@@ -202,7 +207,30 @@ impl Placing<'_> {
         Ok(self.storage.sync_directories(&directories)?)
     }
 
-    fn is_ours(&self, there: &Meta) -> bool {
+    /// Whether the file in place has the contents of the waiting one.
+    fn has_our_contents(&self) -> Result<bool, Failed> {
+        let there = self.storage.open(&self.path)?;
+        let bytes = self.drain.bytes();
+        let (mut own, mut other) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
+        let mut at = 0;
+        while at < bytes {
+            let some = usize::try_from(bytes - at).unwrap_or(usize::MAX);
+            let some = some.min(READ_BYTES);
+            let (Some(own), Some(other)) = (own.get_mut(..some), other.get_mut(..some)) else {
+                return Ok(false);
+            };
+            if !self.drain.read(at, own) {
+                return Err(unread());
+            }
+            if there.read_at(at, other)? != some || own != other {
+                return Ok(false);
+            }
+            at += some as u64;
+        }
+        Ok(true)
+    }
+
+    fn is_like_ours(&self, there: &Meta) -> bool {
         there.kind == Kind::File
             && there.bytes == self.drain.bytes()
             && there.mtime.seconds.abs_diff(self.what.meta.mtime.seconds) < TIME_STEP_SECONDS

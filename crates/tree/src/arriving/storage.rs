@@ -4,6 +4,7 @@
 //!
 //! Lock order: `unnamed` and `landed` are locked for one call each, and not together.
 
+mod aside;
 mod calls;
 
 use std::collections::HashMap;
@@ -31,15 +32,24 @@ pub(super) struct ArrivingStorage {
     sender: Mutex<Vec<u8>>,
     /// Files under temporary names that flash has, or had.
     unnamed: Mutex<HashMap<(RelPath, TempName), Arc<ArrivingFile>>>,
-    /// Files that have landed, whose records are not known to be durable, and the earlier files that they replace.
-    landed: Mutex<Vec<(RelPath, Mark, Option<HeldArrival>)>>,
+    /// Files whose records are not known to be durable.
+    landed: Mutex<Vec<Landed>>,
+}
+
+/// A file that has landed.
+struct Landed {
+    path: RelPath,
+    file: Arc<FileKey>,
+    mark: Mark,
+    /// The earlier file that it replaces.
+    earlier: Option<HeldArrival>,
 }
 
 impl ArrivingStorage {
     pub(super) fn new(below: Arc<dyn Storage>, arrivals: Arrivals) -> Self {
         Self {
             below,
-            takes: AtomicBool::new(arrivals.takes),
+            takes: AtomicBool::new(arrivals.takes()),
             arrivals,
             sender: Mutex::default(),
             unnamed: Mutex::default(),
@@ -107,9 +117,40 @@ impl ArrivingStorage {
         let held = self.hold(path)?;
         let done = act()?;
         if let Some(held) = held {
+            // Without a record it ends all the same: what is there now is not what it may replace.
             held.forget();
         }
         Ok(done)
+    }
+
+    /// Removes the entry at a path, and the waiting file of that path. Those below a removed directory that were put aside go with it.
+    fn remove<T>(
+        &self,
+        path: &RelPath,
+        is_directory: bool,
+        act: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let held = self.hold(path)?;
+        let Arrivals {
+            arrivals, source, ..
+        } = &self.arrivals;
+        // Files that arrive from now on are later than the removal.
+        let mut below = match is_directory {
+            true => arrivals.below(*source, path.as_bytes()),
+            false => Vec::new(),
+        };
+        below.retain(|file| arrivals.is_aside(file));
+        let done = act()?;
+        let is_gone = held.is_none_or(HeldArrival::forget);
+        let (_, left) = arrivals.give_up_files(&below);
+        match is_gone && left == 0 {
+            true => Ok(done),
+            false => Err(StoreError::new(
+                "remove for good (a volume of the transfer buffer fails, and still has the file)",
+                path,
+                StoreErrorKind::Io,
+            )),
+        }
     }
 
     /// The file has its name: it is queued, or goes to slow storage if the buffer cannot keep it.
@@ -142,14 +183,20 @@ impl ArrivingStorage {
                 };
                 match &*file.medium() {
                     Medium::Flash(arriving) if arriving.make_durable() => {
-                        arriving.land(&what.encode()).ok()
+                        let mark = arriving.land(&what.encode()).ok();
+                        mark.map(|mark| (mark, Arc::clone(arriving.file())))
                     }
                     _ => None,
                 }
             }
         };
-        if let Some(mark) = mark {
-            lock(&self.landed).push((path.clone(), mark, held));
+        if let Some((mark, file)) = mark {
+            lock(&self.landed).push(Landed {
+                path: path.clone(),
+                file,
+                mark,
+                earlier: held,
+            });
             return Ok(());
         }
         drop(held);
@@ -162,7 +209,13 @@ impl ArrivingStorage {
     fn confirm(&self) -> Result<(), StoreError> {
         let landed = std::mem::take(&mut *lock(&self.landed));
         let mut failure = None;
-        for (path, mark, earlier) in landed {
+        for one in landed {
+            let Landed {
+                path,
+                file,
+                mark,
+                earlier,
+            } = one;
             match self.arrivals.arrivals.confirm(mark) {
                 true => {
                     if let Some(earlier) = earlier {
@@ -170,6 +223,8 @@ impl ArrivingStorage {
                     }
                 }
                 false => {
+                    // Otherwise it could drain behind a later one, or come back after its removal.
+                    self.arrivals.arrivals.withdraw(&file);
                     failure.get_or_insert_with(|| {
                         StoreError::new(
                             "make durable (a volume of the transfer buffer failed)",

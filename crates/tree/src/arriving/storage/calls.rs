@@ -14,6 +14,7 @@ use godwit_store::{
 };
 
 use super::super::file::{Handle, Medium};
+use super::aside::WithAside;
 use super::{ArrivingLook, ArrivingStorage, shown};
 
 impl Storage for ArrivingStorage {
@@ -35,7 +36,12 @@ impl Storage for ArrivingStorage {
         choice: Option<Arc<dyn Choice>>,
     ) -> Result<Box<dyn Scan>, StoreError> {
         self.arrivals.settle(start, true)?;
-        self.below.scan_chosen(start, choice)
+        let aside = self.aside(start, choice.as_deref());
+        let below = self.below.scan_chosen(start, choice)?;
+        Ok(match aside.is_empty() {
+            true => below,
+            false => Box::new(WithAside { aside, below }),
+        })
     }
 
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
@@ -362,7 +368,8 @@ impl Storage for ArrivingStorage {
         if is_directory {
             self.arrivals.settle(path, true)?;
         }
-        self.instead(path, || self.below.remove_entry(path, is_directory))
+        let act = || self.below.remove_entry(path, is_directory);
+        self.remove(path, is_directory, act)
     }
 
     fn remove_found(&self, path: &RelPath, found: &Meta) -> Result<bool, StoreError> {
@@ -374,7 +381,11 @@ impl Storage for ArrivingStorage {
             return Ok(true);
         }
         self.arrivals.settle(path, true)?;
-        self.below.remove_found(path, found)
+        if !self.below.remove_found(path, found)? {
+            return Ok(false);
+        }
+        let is_directory = found.kind == Kind::Directory;
+        self.remove(path, is_directory, || Ok(true))
     }
 
     fn rename(&self, from: &RelPath, to: &RelPath, replace: Replace) -> Result<(), StoreError> {
