@@ -25,7 +25,7 @@ const DOCUMENTS: [Bounds; 22] = [
     document("README.md", 900, 67),
     document("CONTRIBUTING.md", 1_200, 85),
     document("ARCHITECTURE.md", 2_500, 77),
-    document("docs/buffer.md", 1_500, 79),
+    document("docs/buffer.md", 1_650, 79),
     document("docs/choosing.md", 1_200, 78),
     document("docs/coming-from.md", 1_700, 72),
     document("docs/decisions.md", 1_200, 50),
