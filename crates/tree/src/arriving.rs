@@ -26,8 +26,9 @@ pub use place::{Failed, place};
 use storage::ArrivingStorage;
 use what::What;
 
-/// The longest wait for a file to drain.
+/// The longest wait for files to drain, and the bytes of a large file for which a reader waits a second more.
 const SETTLES_WITHIN: Duration = Duration::from_secs(30);
+const DRAINED_A_SECOND: u64 = 32 << 20;
 
 /// The arrivals of one export.
 #[derive(Clone, Debug)]
@@ -106,9 +107,10 @@ impl Arrivals {
 
     /// Waits until no file waits at or below a path, except those that were put aside if `may_be_aside`.
     fn settle(&self, path: &RelPath, may_be_aside: bool) -> Result<(), StoreError> {
-        let settled = self
-            .arrivals
-            .settle(self.source, path.as_bytes(), SETTLES_WITHIN);
+        let file = self.arrivals.latest(self.source, path.as_bytes());
+        let bytes = file.map_or(0, |(file, _)| file.generation.bytes);
+        let within = SETTLES_WITHIN + Duration::from_secs(bytes / DRAINED_A_SECOND);
+        let settled = self.arrivals.settle(self.source, path.as_bytes(), within);
         match settled {
             Settled::All => Ok(()),
             Settled::ButAside(_) if may_be_aside => Ok(()),

@@ -92,6 +92,11 @@ struct Placing<'a> {
     what: What,
 }
 
+/// The waiting file is not what came last.
+fn taken() -> Failed {
+    Failed::for_good("another entry got this name at the export after the file had arrived")
+}
+
 /// The volume may be out.
 fn unread() -> Failed {
     Failed {
@@ -113,14 +118,10 @@ impl Placing<'_> {
                 // Someone may have written the same size and time, so flash serves none of it.
                 return Ok(NO_GENERATION);
             }
-            Some(_) => {
-                return Err(Failed::for_good(
-                    "another entry got this name at the export after the file had arrived",
-                ));
-            }
+            Some(_) => return Err(taken()),
             None => {}
         }
-        let inode = match self.write(opened, there.is_some()) {
+        let inode = match self.write(opened, there.as_ref()) {
             Ok(inode) => inode,
             Err(failed) => {
                 // The next try replaces a file that cannot be removed now.
@@ -137,7 +138,7 @@ impl Placing<'_> {
     }
 
     /// Writes the file under its temporary name, and renames it. Returns its inode.
-    fn write(&self, opened: &mut Opened, is_there: bool) -> Result<Option<u64>, Failed> {
+    fn write(&self, opened: &mut Opened, there: Option<&Meta>) -> Result<Option<u64>, Failed> {
         let bytes = self.drain.bytes();
         let create = || {
             self.keeping_time(&|| {
@@ -180,10 +181,15 @@ impl Placing<'_> {
         let temp = self.path.parent().unwrap_or_default();
         let temp = temp.join(self.temp.as_bytes()).ok();
         let written = temp.and_then(|temp| self.storage.stat(&temp).ok()?);
-        let replace = match is_there {
-            true => Replace::Atomically,
-            false => Replace::Never,
+        let replace = match there {
+            Some(_) => Replace::Atomically,
+            None => Replace::Never,
         };
+        // The contents took their time.
+        let now = self.opening(opened, &|| self.storage.stat(&self.path))?;
+        if now.map(|now| now.generation()) != there.map(Meta::generation) {
+            return Err(taken());
+        }
         let commit = || self.keeping_time(&|| self.storage.commit(&self.path, &self.temp, replace));
         self.opening(opened, &commit)?;
         Ok(written.map(|written| written.inode))

@@ -401,6 +401,8 @@ impl Storage for ArrivingStorage {
     fn hold_to(&self, may: May, tag: u64, base: &RelPath) {
         // Other nodes finish such a transfer, and they do not see what waits here.
         self.takes.store(false, Ordering::Relaxed);
+        // They would send again what they do not see. If it cannot drain now, the later file wins.
+        let _ = self.arrivals.settle(base, true);
         self.below.hold_to(may, tag, base);
     }
 
