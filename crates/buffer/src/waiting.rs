@@ -67,6 +67,17 @@ impl Phase {
     }
 }
 
+/// The meaning of a failed drain for the log of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// No other file is in trouble.
+    First,
+    /// Other files are in trouble, too.
+    Again,
+    /// The file was put aside.
+    Aside,
+}
+
 /// A file that waits, as users see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingFile {
@@ -190,15 +201,22 @@ impl Waiting {
         Some((file, what))
     }
 
-    /// A drain failed. With `may_pass`, a wait may help, and the file is never put aside. Returns whether it is put aside now.
-    pub fn fail(&mut self, file: &FileKey, now: Duration, reason: String, may_pass: bool) -> bool {
+    /// A drain failed. With `may_pass`, a wait may help, and the file is never put aside.
+    pub fn fail(
+        &mut self,
+        file: &FileKey,
+        now: Duration,
+        reason: String,
+        may_pass: bool,
+    ) -> Failing {
         let Some((file, one)) = self.files.get_key_value(file) else {
-            return false;
+            return Failing::Again;
         };
+        let is_first = self.sums.troubled == 0;
         let (file, tries) = (Arc::clone(file), one.tries);
         let wait = RETRY_FIRST * 2u32.saturating_pow(tries.min(10));
         let due = now.saturating_add(wait.min(RETRY_LAST));
-        let is_aside = !may_pass && tries + 1 >= TRIES_MAX;
+        let is_aside = !may_pass && tries.saturating_add(1) >= TRIES_MAX;
         self.change(&file, |one| {
             one.tries = one.tries.saturating_add(1);
             one.reason = Some(reason);
@@ -208,7 +226,11 @@ impl Waiting {
             };
         });
         self.enqueue(&file);
-        is_aside
+        match is_aside {
+            true => Failing::Aside,
+            false if is_first => Failing::First,
+            false => Failing::Again,
+        }
     }
 
     /// The drain ended without a result, and the file is ready again.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use godwit_buffer::extent::{FileKey, SourceId};
 use godwit_buffer::service::{Buffer, Drain, Settled};
+use godwit_buffer::waiting::Failing;
 use godwit_engine::lock;
 use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind};
 
@@ -191,17 +192,19 @@ impl Due {
         )
     }
 
-    /// Ends the drain, with the generation that the file has in place. A failure is logged.
+    /// Ends the drain, with the generation that the file has in place. The log gets the first failure, and each file that is put aside.
     pub fn end(self, placed: Result<u64, Failed>) {
         match placed {
             Ok(stamp) => self.drain.placed(stamp),
             Err(failed) => {
                 let path = self.drain.path().escape_ascii().to_string();
                 let reason = failed.reason.clone();
-                let is_aside = self.drain.failed(failed.reason, failed.may_pass);
-                let then = match is_aside {
-                    true => "it was put aside; see `godwit buffer list --waiting`",
-                    false => "it stays in the transfer buffer, and is tried again",
+                let then = match self.drain.failed(failed.reason, failed.may_pass) {
+                    Failing::Aside => "it was put aside; see `godwit buffer list --waiting`",
+                    Failing::First => {
+                        "it stays in the transfer buffer, and is tried again; see `godwit buffer list --waiting`"
+                    }
+                    Failing::Again => return,
                 };
                 self.queue.tell(&format!(
                     "buffer: {path} cannot go to its place: {reason}; {then}"

@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::{Shared, lock, now};
 use crate::extent::{FileKey, Generation, PATH_BYTES_MAX, SourceId};
 use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark};
-use crate::waiting::{First, Sums, Waiting, WaitingFile};
+use crate::waiting::{Failing, First, Sums, Waiting, WaitingFile};
 
 /// Those who wait look at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -425,15 +425,15 @@ impl Drain {
         self.shared.desk.remove(&self.file);
     }
 
-    /// The drain failed. With `may_pass`, a wait may help. Otherwise the file is put aside after some tries; returns whether it was.
-    pub fn failed(mut self, reason: String, may_pass: bool) -> bool {
+    /// The drain failed. With `may_pass`, a wait may help. Otherwise the file is put aside after some tries.
+    pub fn failed(mut self, reason: String, may_pass: bool) -> Failing {
         self.has_ended = true;
         Incoming::of(&mut self.shared.lock()).end_drain(&self.file);
         let mut waiting = lock(&self.shared.desk.waiting);
-        let is_aside = waiting.fail(&self.file, now(), reason, may_pass);
+        let failing = waiting.fail(&self.file, now(), reason, may_pass);
         drop(waiting);
         self.shared.desk.changed.notify_all();
-        is_aside
+        failing
     }
 }
 
