@@ -2,7 +2,8 @@
 //!
 //! The calls of the storage are in `calls`.
 //!
-//! Lock order: `unnamed` and `landed` are locked for one call each, and not together.
+//! Lock order: `confirming`, which is locked while records become durable, then `landed`. `unnamed` and `landed` are locked for one call
+//! each, and not together.
 
 mod aside;
 mod calls;
@@ -34,6 +35,8 @@ pub(super) struct ArrivingStorage {
     unnamed: Mutex<HashMap<(RelPath, TempName), Arc<ArrivingFile>>>,
     /// Files whose records are not known to be durable.
     landed: Mutex<Vec<Landed>>,
+    /// The first failure. It stays: the file may belong to a batch whose thread has not asked yet.
+    confirming: Mutex<Option<StoreError>>,
 }
 
 /// A file that has landed.
@@ -54,6 +57,7 @@ impl ArrivingStorage {
             sender: Mutex::default(),
             unnamed: Mutex::default(),
             landed: Mutex::default(),
+            confirming: Mutex::default(),
         }
     }
 
@@ -205,10 +209,10 @@ impl ArrivingStorage {
         slow()
     }
 
-    /// Waits until the records of landed files are durable.
+    /// Waits until the records of landed files are durable, also of those for which another thread waits.
     fn confirm(&self) -> Result<(), StoreError> {
+        let mut failure = lock(&self.confirming);
         let landed = std::mem::take(&mut *lock(&self.landed));
-        let mut failure = None;
         for one in landed {
             let Landed {
                 path,
@@ -235,7 +239,7 @@ impl ArrivingStorage {
                 }
             }
         }
-        failure.map_or(Ok(()), Err)
+        failure.clone().map_or(Ok(()), Err)
     }
 }
 
