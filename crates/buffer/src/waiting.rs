@@ -29,6 +29,8 @@ pub enum First {
     Smallest,
 }
 
+/// Files that drain to one place at a time: few, because a disk that seeks must not jump between many.
+pub const BUSY_MAX: usize = 3;
 /// Time before a failed file is tried again; each failure doubles it.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest time between two tries.
@@ -110,6 +112,9 @@ pub struct Sums {
     pub oldest: Option<Duration>,
 }
 
+/// A file with its place in the order.
+type Ranked = ([u64; 3], Arc<FileKey>);
+
 #[derive(Debug)]
 struct One {
     what: Arc<[u8]>,
@@ -124,7 +129,10 @@ struct One {
 #[derive(Debug, Default)]
 pub struct Waiting {
     files: BTreeMap<Arc<FileKey>, One>,
-    ready: BTreeSet<([u64; 3], Arc<FileKey>)>,
+    /// Those that are ready, by where they go: slow storage that hangs must not hold up another one.
+    ready: BTreeMap<SourceId, BTreeSet<Ranked>>,
+    /// How many drain, by where they go.
+    busy: BTreeMap<SourceId, usize>,
     later: BTreeSet<(Duration, Arc<FileKey>)>,
     ages: BTreeSet<(Duration, Arc<FileKey>)>,
     first: First,
@@ -139,7 +147,7 @@ impl Waiting {
         self.first = first;
         self.rate = rate;
         let ready = std::mem::take(&mut self.ready);
-        for (_, file) in ready {
+        for (_, file) in ready.into_values().flatten() {
             self.enqueue(&file);
         }
     }
@@ -154,11 +162,11 @@ impl Waiting {
             tries: 0,
             reason: None,
         };
-        if self.files.insert(Arc::clone(file), one).is_none() {
-            self.sums.files += 1;
-            self.sums.bytes += file.generation.bytes;
-            self.ages.insert((since, Arc::clone(file)));
-        }
+        self.remove(file);
+        self.files.insert(Arc::clone(file), one);
+        self.sums.files += 1;
+        self.sums.bytes += file.generation.bytes;
+        self.ages.insert((since, Arc::clone(file)));
         self.enqueue(file);
     }
 
@@ -170,6 +178,11 @@ impl Waiting {
             self.sums.bytes -= file.generation.bytes;
             self.sums.troubled -= u64::from(is_troubled(&one));
             self.sums.aside -= u64::from(one.phase == Phase::Aside);
+            if one.phase == Phase::Draining
+                && let Some(busy) = self.busy.get_mut(&file.source)
+            {
+                *busy = busy.saturating_sub(1);
+            }
             self.ages.remove(&(one.since, file));
         }
     }
@@ -183,12 +196,12 @@ impl Waiting {
             self.change(&file, |one| one.phase = Phase::Ready);
             self.enqueue(&file);
         }
-        let (rank, _) = self.ready.first()?;
+        let (rank, source) = self.first()?;
         // A wanted file does not wait for the rate.
         if now < self.next_at && rank[0] != WANTED {
             return None;
         }
-        let (_, file) = self.ready.pop_first()?;
+        let (_, file) = self.ready.get_mut(&source)?.pop_first()?;
         self.change(&file, |one| one.phase = Phase::Draining);
         if let Some(rate) = self.rate {
             let bytes = u128::from(file.generation.bytes);
@@ -387,7 +400,7 @@ impl Waiting {
     /// When [`Self::poll`] may return a file without a change.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
-        let ready = (!self.ready.is_empty()).then_some(self.next_at);
+        let ready = self.first().map(|_| self.next_at);
         let later = self.later.first().map(|(due, _)| *due);
         ready.into_iter().chain(later).min()
     }
@@ -409,10 +422,25 @@ impl Waiting {
         if let Some(one) = self.files.get_mut(file) {
             self.sums.troubled -= u64::from(is_troubled(one));
             self.sums.aside -= u64::from(one.phase == Phase::Aside);
+            let has_drained = one.phase == Phase::Draining;
             change(one);
+            let drains = one.phase == Phase::Draining;
+            let busy = self.busy.entry(file.source).or_default();
+            *busy = (*busy + usize::from(drains)).saturating_sub(usize::from(has_drained));
             self.sums.troubled += u64::from(is_troubled(one));
             self.sums.aside += u64::from(one.phase == Phase::Aside);
         }
+    }
+
+    /// The first file whose slow storage takes one more.
+    fn first(&self) -> Option<([u64; 3], SourceId)> {
+        let may = |source: &SourceId| self.busy.get(source).is_none_or(|busy| *busy < BUSY_MAX);
+        let sources = self.ready.iter().filter(|(source, _)| may(source));
+        let firsts = sources.filter_map(|(source, ready)| {
+            let (rank, file) = ready.first()?;
+            Some((rank, file, *source))
+        });
+        firsts.min().map(|(rank, _, source)| (*rank, source))
     }
 
     fn rank(&self, file: &FileKey, one: &One) -> [u64; 3] {
@@ -432,7 +460,8 @@ impl Waiting {
         let (file, rank) = (Arc::clone(file), self.rank(file, one));
         match one.phase {
             Phase::Ready => {
-                self.ready.insert((rank, file));
+                let ready = self.ready.entry(file.source).or_default();
+                ready.insert((rank, file));
             }
             Phase::Later(due) => {
                 self.later.insert((due, file));
@@ -449,7 +478,9 @@ impl Waiting {
         let (file, rank) = (Arc::clone(file), self.rank(file, one));
         match one.phase {
             Phase::Ready => {
-                self.ready.remove(&(rank, file));
+                if let Some(ready) = self.ready.get_mut(&file.source) {
+                    ready.remove(&(rank, file));
+                }
             }
             Phase::Later(due) => {
                 self.later.remove(&(due, file));

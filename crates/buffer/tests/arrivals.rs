@@ -13,7 +13,7 @@ use godwit_buffer::in_use::Places;
 use godwit_buffer::layout::Layout;
 use godwit_buffer::make::{self, Request};
 use godwit_buffer::service::{Arrivals, Buffer, Drain, Log, Mounted, Settled, open_volumes};
-use godwit_buffer::waiting::{First, Phase, TRIES_MAX, Waiting};
+use godwit_buffer::waiting::{BUSY_MAX, First, Phase, TRIES_MAX, Waiting};
 use godwit_seeded::Seeded;
 use tempfile::TempDir;
 
@@ -355,6 +355,31 @@ fn a_refused_file_is_put_aside_and_one_that_may_pass_is_not() {
     assert!(waiting.poll(now).is_some() && waiting.poll(now).is_some());
 }
 
+#[test]
+fn slow_storage_that_hangs_does_not_hold_up_another_one() {
+    let mut waiting = Waiting::default();
+    let other = SourceId([4; 16]);
+    for stamp in 0..5 {
+        waiting.add(&key("hangs", 1, stamp), [].into(), at(stamp));
+    }
+    let elsewhere = FileKey {
+        source: other,
+        ..(*key("later", 1, 9)).clone()
+    };
+    waiting.add(&Arc::new(elsewhere), [].into(), at(9));
+    let mut polled = Vec::new();
+    while let Some((file, _)) = waiting.poll(at(100)) {
+        polled.push(file);
+    }
+    assert_eq!(polled.len(), BUSY_MAX + 1);
+    assert_eq!(polled.last().map(|file| file.source), Some(other));
+    assert_eq!(waiting.due(), None, "none may come");
+    waiting.put_back(&polled[0]);
+    assert!(waiting.poll(at(100)).is_some());
+    waiting.remove(&polled[1]);
+    assert!(waiting.poll(at(100)).is_some() && waiting.poll(at(100)).is_none());
+}
+
 /// Any order of calls keeps each file in one place, and the sums true.
 #[test]
 fn no_order_of_events_loses_a_waiting_file() {
@@ -411,6 +436,7 @@ fn no_order_of_events_loses_a_waiting_file() {
         waiting.retry(SOURCE, b"");
         let mut drained = Vec::new();
         while let Some((file, _)) = waiting.poll(now + at(200_000)) {
+            waiting.remove(&file);
             drained.push(file);
         }
         drained.sort();

@@ -12,8 +12,8 @@ use godwit_tree::arriving::{Due, Failed, Queue, place};
 
 use crate::export::Export;
 
-/// Files that drain at one time: few, because a disk that seeks must not jump between many.
-const THREADS: usize = 3;
+/// Files that drain at one time. One place takes fewer, so that two that hang leave threads for the others.
+const THREADS: usize = 8;
 /// The threads look at least this often whether the buffer is closed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
