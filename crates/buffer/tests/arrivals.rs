@@ -157,6 +157,36 @@ fn a_file_that_arrived_drains_after_a_restart_and_is_then_served_from_flash() {
 }
 
 #[test]
+fn a_volume_that_is_named_again_has_its_parts_of_the_files_that_wait() {
+    let world = World::new();
+    let places = [world.format("a", 40), world.format("b", 40)];
+    let all: Vec<Vec<u8>> = (1..=4).map(|seed| contents(5 * EXTENT, seed)).collect();
+    let names = ["0", "1", "2", "3"];
+    {
+        let buffer = World::open(&places);
+        for (name, data) in names.iter().zip(&all) {
+            arrives(&buffer.arrivals(), name, data, name.as_bytes());
+        }
+        buffer.close();
+    }
+    for place in &places {
+        let buffer = World::open(std::slice::from_ref(place));
+        assert!(buffer.arrivals().sums().files < 5);
+        buffer.close();
+    }
+    let buffer = World::open(&places);
+    let arrivals = buffer.arrivals();
+    assert_eq!(arrivals.sums().files, 4);
+    for _ in names {
+        let drain = next(&arrivals);
+        let name = std::str::from_utf8(drain.path()).expect("a name");
+        let data = &all[name.parse::<usize>().expect("a number")];
+        assert!(read(&drain) == *data, "{name}");
+        drain.placed(5);
+    }
+}
+
+#[test]
 fn a_full_buffer_passes_files_by_until_it_has_drained() {
     let world = World::new();
     let buffer = World::open(&[world.format("a", 20)]);

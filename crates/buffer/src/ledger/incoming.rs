@@ -168,9 +168,10 @@ impl<'a> Incoming<'a> {
         give_up(&mut self.0.shelf, places, true);
     }
 
-    /// The files with an only copy that `knows` does not name, if the log that would name them is here: that of their first extent.
+    /// The files with an only copy that `knows` does not name. With `headed`, only those whose first extent is here: its log would name
+    /// them.
     #[must_use]
-    pub fn others(&self, knows: impl Fn(&FileKey) -> bool) -> Vec<Arc<FileKey>> {
+    pub fn others(&self, headed: bool, knows: impl Fn(&FileKey) -> bool) -> Vec<Arc<FileKey>> {
         let shelf = &self.0.shelf;
         let files = shelf.files.iter().filter(|file| {
             let mut places = file.extents.values();
@@ -178,7 +179,7 @@ impl<'a> Incoming<'a> {
                 let extent = shelf.get(*place);
                 extent.is_some_and(|extent| extent.state.is_only_copy())
             });
-            is_only && file.extents.contains_key(&0) && !knows(&file.key)
+            is_only && (!headed || file.extents.contains_key(&0)) && !knows(&file.key)
         });
         files.map(|file| Arc::clone(&file.key)).collect()
     }

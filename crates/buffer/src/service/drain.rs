@@ -11,7 +11,7 @@ use super::flash::Arrived;
 use super::memory::Memory;
 use super::{Shared, lock, now};
 use crate::extent::{FileKey, Generation, PATH_BYTES_MAX, SourceId};
-use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark};
+use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark, Whole};
 use crate::waiting::{Failing, First, Sums, Waiting, WaitingFile};
 
 /// Those who wait look at least this often.
@@ -65,7 +65,7 @@ pub enum Settled {
 
 impl Desk {
     /// Takes the files of the logs into the queue. If `are_all_here`, no volume is missing: then other only copies are parts of files that
-    /// did not arrive whole, and go.
+    /// did not arrive whole, and go. Otherwise those stay whose first extent is missing.
     pub(super) fn new(
         ledger: &mut Ledger,
         extent_bytes: u32,
@@ -89,11 +89,13 @@ impl Desk {
                 incoming.remove(&one.file);
             }
         }
-        if are_all_here {
-            let mut incoming = Incoming::of(ledger);
-            for file in incoming.others(|file| waiting.has(file)) {
-                incoming.remove(&file);
-            }
+        // A volume that is no longer named has its parts of the files that wait.
+        let mut incoming = Incoming::of(ledger);
+        let is_whole = |one: &Arrived| incoming.whole(&one.file) == Whole::Durable;
+        let mut waits = arrived.iter().filter(|one| waiting.has(&one.file));
+        let are_all_here = are_all_here && waits.all(is_whole);
+        for file in incoming.others(!are_all_here, |file| waiting.has(file)) {
+            incoming.remove(&file);
         }
         Self {
             waiting: Mutex::new(waiting),
