@@ -24,6 +24,9 @@ use super::file::{ArrivingFile, Medium};
 use super::what::What;
 use super::{Arrivals, SETTLES_WITHIN, late};
 
+/// Files that land before their records are awaited, also without a sync.
+const LANDED_MAX: usize = 1_000;
+
 /// A storage whose files arrive on flash.
 pub(super) struct ArrivingStorage {
     below: Arc<dyn Storage>,
@@ -195,13 +198,19 @@ impl ArrivingStorage {
             }
         };
         if let Some((mark, file)) = mark {
-            lock(&self.landed).push(Landed {
+            let mut landed = lock(&self.landed);
+            landed.push(Landed {
                 path: path.clone(),
                 file,
                 mark,
                 earlier: held,
             });
-            return Ok(());
+            let are_many = landed.len() >= LANDED_MAX;
+            drop(landed);
+            return match are_many {
+                true => self.confirm(),
+                false => Ok(()),
+            };
         }
         drop(held);
         file.divert()?;
