@@ -282,7 +282,7 @@ impl Arrivals {
                     has_ended: false,
                 }));
             }
-            if Instant::now() >= until {
+            if Instant::now() >= until || self.0.is_closed() {
                 return Err(Settled::Late);
             }
             let waited = self.0.desk.changed.wait_timeout(waiting, LOOK_EVERY);
