@@ -4,6 +4,7 @@
 //! Data that the buffer cannot take is never lost: [`Arriving::copy`] has everything that was accepted, so the caller can write the file to
 //! slow storage instead.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -169,12 +170,13 @@ impl Arriving {
             // A block that was asked for again.
             return Ok(());
         }
-        if !parts.open.contains_key(&begin) {
-            let held = self.memory().ok_or(Unfit)?;
-            let ranges = Vec::new();
-            parts.open.insert(begin, Part { held, ranges });
-        }
-        let part = parts.open.get_mut(&begin).ok_or(Unfit)?;
+        let part = match parts.open.entry(begin) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => free.insert(Part {
+                held: self.memory().ok_or(Unfit)?,
+                ranges: Vec::new(),
+            }),
+        };
         let end = within + data.len();
         let there = part.held.get_mut(within..end).ok_or(Unfit)?;
         there.copy_from_slice(data);
