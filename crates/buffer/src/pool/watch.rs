@@ -60,9 +60,10 @@ impl Watch {
         }
     }
 
-    /// A node that was silent answers a question in words: it may be asked for extents again. The next silence lasts longer.
+    /// A node answers a question in words. One that was silent for the first time had perhaps started again, and is asked for extents. One
+    /// that then gives none stays out: it would hold readers up after each of its words.
     pub fn handle_heard(&mut self, now: Duration) {
-        if let Some((Misdeed::Silent, _)) = self.left_out(now) {
+        if let (Some((Misdeed::Silent, _)), 1) = (self.left_out(now), self.faults) {
             self.out = None;
         }
     }
@@ -115,6 +116,18 @@ mod tests {
         }
         watch.handle_good(now);
         assert_eq!(watch, Watch::default());
+    }
+
+    #[test]
+    fn a_node_that_answers_in_words_alone_stays_out() {
+        let mut watch = Watch::default();
+        assert_eq!(watch.handle_fault(at(0), Misdeed::Silent), Some(at(10)));
+        watch.handle_heard(at(3));
+        assert!(watch.may_ask(at(3)), "it may have started again");
+        assert_eq!(watch.handle_fault(at(5), Misdeed::Silent), Some(at(20)));
+        watch.handle_heard(at(8));
+        assert!(!watch.may_ask(at(24)));
+        assert!(watch.may_ask(at(25)));
     }
 
     #[test]
