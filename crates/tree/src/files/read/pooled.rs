@@ -27,8 +27,8 @@ const WAITS: Limits = Limits {
     all: Duration::from_millis(500),
 };
 
-/// Fills the front of `out` with bytes of other nodes. Returns how many, and how many of them no buffer had before. The rest is this node's
-/// to read.
+/// Fills the front of `out` with bytes of other nodes. Returns how many, and the room that those took which no buffer had before. The rest
+/// is this node's to read.
 pub(super) fn fetch(
     mates: &dyn Mates,
     file: &BufferedFile,
@@ -56,9 +56,12 @@ pub(super) fn fetch(
         }
         out[done..done + some].copy_from_slice(&rest[..some]);
         done += some;
-        if extent.filled {
-            new += some as u64;
-        }
+        // A small file takes a whole slot there, too.
+        new += match (extent.filled, some == extent.bytes.len()) {
+            (false, _) => 0,
+            (true, true) => each,
+            (true, false) => some as u64,
+        };
     }
     file.count_pooled(done as u64);
     (done, new)
@@ -246,6 +249,13 @@ impl PoolQuestion {
         }
     }
 
+    const fn patience(&self) -> Patience {
+        match self.keep_for {
+            Duration::ZERO => Patience::None,
+            _ => Patience::Waits,
+        }
+    }
+
     fn check(&self, extent_bytes: u32) -> Result<(), PoolFault> {
         let each = u64::from(extent_bytes);
         let left = self.bytes.saturating_sub(self.offset).min(each);
@@ -303,7 +313,8 @@ fn fill(
     question.is_present(&meta()?)?;
     buffered.count_missed(bytes.len() as u64);
     let filled = buffered.fill(question.offset, &bytes);
-    buffered.store(filled, Patience::Waits);
+    // As for a reader here: one that keeps nothing waits for no flash.
+    buffered.store(filled, question.patience());
     Ok(Extent {
         bytes,
         filled: true,
