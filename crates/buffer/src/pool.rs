@@ -8,7 +8,7 @@ pub mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::extent::FileKey;
+use crate::extent::{FileKey, SourceId};
 use crate::frame::crc;
 
 /// An extent of a file that a reader wants from the pool.
@@ -49,8 +49,8 @@ pub trait Mates: Send + Sync {
     /// An extent of a file whose generation this node has just seen at its own export. Returns within seconds.
     fn fetch(&self, file: &Arc<FileKey>, wish: Wish) -> Fetched;
 
-    /// Bytes that the buffers of the other nodes hold.
-    fn room(&self) -> u64;
+    /// Bytes of a source that the buffers of the other nodes take.
+    fn room(&self, source: SourceId) -> u64;
 }
 
 /// Checksum of bytes that one node sends to another: over their place, too, so that no other bytes have it.

@@ -87,7 +87,6 @@ struct Shared {
     mates: Mutex<BTreeMap<String, Arc<Mate>>>,
     /// Those that have a part in the pool.
     members: Mutex<Arc<Vec<Member>>>,
-    room: AtomicU64,
     asked: AtomicU64,
     stopping: Mutex<bool>,
     woken: Condvar,
@@ -127,7 +126,6 @@ impl Pool {
             begun: Instant::now(),
             mates: Mutex::default(),
             members: Mutex::default(),
-            room: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             stopping: Mutex::new(false),
             woken: Condvar::new(),
@@ -208,7 +206,7 @@ impl Shared {
             return;
         };
         let before = Arc::clone(&lock(&self.members));
-        let (mut members, mut room) = (Vec::new(), 0_u64);
+        let mut members = Vec::new();
         for (row, (mate, answer)) in rows.iter().zip(answers) {
             let place = place::node(&row.identity);
             let bytes = match answer {
@@ -228,7 +226,6 @@ impl Shared {
                 },
             };
             if bytes > 0 {
-                room = room.saturating_add(bytes / 10 * 9);
                 members.push(Member {
                     mate: Arc::clone(mate),
                     place,
@@ -237,7 +234,6 @@ impl Shared {
                 });
             }
         }
-        self.room.store(room, Ordering::Relaxed);
         *lock(&self.members) = Arc::new(members);
         let is_there = |identity: &String| rows.iter().any(|row| row.identity == *identity);
         lock(&self.mates).retain(|identity, _| is_there(identity));
@@ -344,6 +340,23 @@ impl Shared {
         }
     }
 
+    /// The name of the export whose files the buffer has under this name.
+    fn export(&self, source: SourceId) -> Option<&str> {
+        let mut exports = self.config.exports.iter();
+        let found = exports.find(|(_, one)| *one == source);
+        found.map(|(name, _)| &name[..])
+    }
+
+    /// The members that serve an export, and are asked at present.
+    fn serving<'a>(&self, members: &'a [Member], export: &str) -> Vec<&'a Member> {
+        let now = self.now();
+        let serves = |member: &&Member| {
+            let has = member.exports.iter().any(|name| name == export);
+            has && lock(&member.mate.watch).may_ask(now)
+        };
+        members.iter().filter(serves).collect()
+    }
+
     /// The question about an extent, and further extents that the same node fills.
     fn question(
         &self,
@@ -378,16 +391,11 @@ impl Shared {
 
 impl Mates for Shared {
     fn fetch(&self, file: &Arc<FileKey>, wish: Wish) -> Fetched {
-        let mut exports = self.config.exports.iter();
-        let Some((export, _)) = exports.find(|(_, source)| *source == file.source) else {
+        let Some(export) = self.export(file.source) else {
             return Fetched::Own;
         };
         let members = Arc::clone(&lock(&self.members));
-        let now = self.now();
-        let serves = |member: &&Member| {
-            member.exports.contains(export) && lock(&member.mate.watch).may_ask(now)
-        };
-        let members: Vec<&Member> = members.iter().filter(serves).collect();
+        let members = self.serving(&members, export);
         let mut places = vec![self.own];
         places.extend(members.iter().map(|member| member.place));
         let name = place::file(export, file);
@@ -423,8 +431,14 @@ impl Mates for Shared {
         Fetched::Missed
     }
 
-    fn room(&self) -> u64 {
-        self.room.load(Ordering::Relaxed)
+    fn room(&self, source: SourceId) -> u64 {
+        let Some(export) = self.export(source) else {
+            return 0;
+        };
+        let members = Arc::clone(&lock(&self.members));
+        let serving = self.serving(&members, export);
+        let bytes = serving.iter().map(|member| member.bytes / 10 * 9);
+        bytes.fold(0, u64::saturating_add)
     }
 }
 

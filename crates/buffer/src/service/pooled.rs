@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::{Buffer, BufferedFile};
-use crate::extent::{FileKey, Keep};
+use crate::extent::{FileKey, Keep, SourceId};
 use crate::pool::Mates;
 
 impl Buffer {
@@ -20,10 +20,10 @@ impl Buffer {
         self.0.pool.get().and_then(Weak::upgrade)
     }
 
-    /// Number of bytes that the buffers of all nodes hold.
+    /// Number of bytes of a source that the buffers of all nodes hold.
     #[must_use]
-    pub fn pool_room(&self) -> u64 {
-        let others = self.pool().map_or(0, |mates| mates.room());
+    pub fn pool_room(&self, source: SourceId) -> u64 {
+        let others = self.pool().map_or(0, |mates| mates.room(source));
         self.room().saturating_add(others)
     }
 

@@ -99,19 +99,20 @@ impl BufferedTree {
 impl Filling {
     /// Whether the transfer may put a file into the buffer that has this state before it is read. A data set larger than the buffer would
     /// evict its own beginning.
-    fn takes(&self, meta: &Meta) -> bool {
-        is_settled(meta, now()) && self.has_room()
+    fn takes(&self, file: &BufferedFile, meta: &Meta) -> bool {
+        is_settled(meta, now()) && self.has_room(file)
     }
 
-    fn has_room(&self) -> bool {
-        self.filled.load(Ordering::Relaxed) < self.buffering.buffer.pool_room()
+    fn has_room(&self, file: &BufferedFile) -> bool {
+        let room = self.buffering.buffer.pool_room(file.key().source);
+        self.filled.load(Ordering::Relaxed) < room
     }
 
     /// Fills the front of a block with bytes of other nodes, and returns how many.
     fn fetch(&self, file: &BufferedFile, offset: u64, out: &mut [u8]) -> usize {
         let buffer = &self.buffering.buffer;
         let Some(mates) = buffer.pool() else { return 0 };
-        let fill = self.has_room();
+        let fill = self.has_room(file);
         let wish = |offset, bytes| Wish {
             offset,
             bytes,
@@ -153,10 +154,10 @@ impl Source for BufferedTree {
             None => file,
             Some((buffered, meta)) => Arc::new(File {
                 file,
-                buffered,
                 generation: record.generation.0,
                 is_settled: is_settled(&meta, now()),
-                fills: self.buffering.takes(&meta),
+                fills: self.buffering.takes(&buffered, &meta),
+                buffered,
                 filling: Arc::clone(&self.buffering),
             }),
         })
@@ -180,7 +181,7 @@ impl Source for BufferedTree {
         if buffered.find(0, &mut buffer[..bytes]) {
             return Ok(bytes);
         }
-        let takes = self.buffering.takes(&meta);
+        let takes = self.buffering.takes(&buffered, &meta);
         if is_settled(&meta, now())
             && self.buffering.fetch(&buffered, 0, &mut buffer[..bytes]) == bytes
         {
