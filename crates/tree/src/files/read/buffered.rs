@@ -4,9 +4,9 @@
 //! Each file is opened at its storage first. So the rights of this process count, and only the present generation is served.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use godwit_buffer::extent::{FileKey, Generation, Keep, SourceId};
 use godwit_buffer::pool::Wish;
@@ -15,6 +15,7 @@ use godwit_engine::{ReadError, Source, SourceFile};
 use godwit_proto::{Fault, Record};
 use godwit_store::{Meta, Timestamp};
 
+use super::pace::{Pace, SMALL_BYTES};
 use super::pooled;
 use super::source::{TreeFile, TreeSource};
 
@@ -51,6 +52,7 @@ struct Filling {
     patience: Patience,
     /// Room that this transfer has taken in the buffer: whole extents, in bytes.
     filled: AtomicU64,
+    pace: Mutex<Pace>,
 }
 
 impl BufferedTree {
@@ -66,6 +68,7 @@ impl BufferedTree {
                 keep,
                 patience,
                 filled: AtomicU64::new(0),
+                pace: Mutex::default(),
             }),
         }
     }
@@ -112,7 +115,11 @@ impl Filling {
     fn fetch(&self, file: &BufferedFile, offset: u64, out: &mut [u8]) -> usize {
         let buffer = &self.buffering.buffer;
         let Some(mates) = buffer.pool() else { return 0 };
-        let fill = self.has_room(file);
+        let is_judged = self.is_judged(file);
+        if is_judged && !self.pace().asks() {
+            return 0;
+        }
+        let fill = !is_judged && self.has_room(file);
         let wish = |offset, bytes| Wish {
             offset,
             bytes,
@@ -120,9 +127,30 @@ impl Filling {
             keep_for: self.buffering.keep_for,
         };
         let place = (buffer.extent_bytes(), offset);
-        let (done, new) = pooled::fetch(&*mates, file, wish, place, out);
-        self.filled.fetch_add(new, Ordering::Relaxed);
-        done
+        let begun = Instant::now();
+        let got = pooled::fetch(&*mates, file, wish, place, out);
+        if is_judged && got.has_asked {
+            let has_all = got.bytes == out.len();
+            self.pace().handle_answer(begun.elapsed(), has_all);
+        }
+        self.filled.fetch_add(got.new, Ordering::Relaxed);
+        got.bytes
+    }
+
+    /// Whether other nodes are asked for a file only if that is faster. They read no such file for this one.
+    fn is_judged(&self, file: &BufferedFile) -> bool {
+        self.buffering.keep_for.is_zero() && file.key().generation.bytes < SMALL_BYTES
+    }
+
+    /// Notes how long the export takes, since the read began.
+    fn handle_read(&self, file: &BufferedFile, begun: Instant) {
+        if self.is_judged(file) {
+            self.pace().handle_read(begun.elapsed());
+        }
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands over a block of a file that has this generation, if `generation` says so afterwards, too.
@@ -188,7 +216,9 @@ impl Source for BufferedTree {
             return Ok(bytes);
         }
         buffered.count_missed(record.bytes);
+        let begun = Instant::now();
         file.read_at(0, &mut buffer[..bytes])?;
+        self.buffering.handle_read(&buffered, begun);
         let is_present = || {
             let now = file.generation();
             now.is_ok_and(|generation| generation == record.generation.0)
@@ -243,7 +273,9 @@ impl SourceFile for File {
             return Ok(());
         }
         self.buffered.count_missed(buffer.len() as u64);
+        let begun = Instant::now();
         self.file.read_at(offset, buffer)?;
+        self.filling.handle_read(&self.buffered, begun);
         if self.fills {
             let is_present = || {
                 let now = self.file.generation();

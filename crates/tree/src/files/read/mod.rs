@@ -7,6 +7,7 @@ pub(crate) mod keeper;
 pub(crate) mod list;
 pub(crate) mod offer;
 pub(crate) mod own_files;
+mod pace;
 pub(crate) mod pooled;
 pub(crate) mod source;
 pub(crate) mod wanted;

@@ -27,17 +27,28 @@ const WAITS: Limits = Limits {
     all: Duration::from_millis(500),
 };
 
-/// Fills the front of `out` with bytes of other nodes. Returns how many, and the room that those took which no buffer had before. The rest
-/// is this node's to read.
+/// The front of a block that other nodes gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Got {
+    /// Its length.
+    pub(super) bytes: usize,
+    /// The room that those bytes took there which no buffer had before.
+    pub(super) new: u64,
+    /// A node was asked.
+    pub(super) has_asked: bool,
+}
+
+/// Fills the front of `out` with bytes of other nodes. The rest is this node's to read.
 pub(super) fn fetch(
     mates: &dyn Mates,
     file: &BufferedFile,
     wish: impl Fn(u64, u32) -> Wish,
     (extent_bytes, offset): (u32, u64),
     out: &mut [u8],
-) -> (usize, u64) {
+) -> Got {
     let each = u64::from(extent_bytes);
-    let (mut done, mut new) = (0, 0);
+    let mut got = Got::default();
+    let mut done = 0;
     while done < out.len() {
         let at = offset + done as u64;
         let begin = at / each * each;
@@ -45,7 +56,9 @@ pub(super) fn fetch(
         let Ok(bytes) = u32::try_from(left) else {
             break;
         };
-        let Fetched::Here(extent) = mates.fetch(file.key(), wish(begin, bytes)) else {
+        let fetched = mates.fetch(file.key(), wish(begin, bytes));
+        got.has_asked |= !matches!(fetched, Fetched::Own);
+        let Fetched::Here(extent) = fetched else {
             break;
         };
         let within = usize::try_from(at - begin).unwrap_or(usize::MAX);
@@ -57,14 +70,15 @@ pub(super) fn fetch(
         out[done..done + some].copy_from_slice(&rest[..some]);
         done += some;
         // A small file takes a whole slot there, too.
-        new += match (extent.filled, some == extent.bytes.len()) {
+        got.new += match (extent.filled, some == extent.bytes.len()) {
             (false, _) => 0,
             (true, true) => each,
             (true, false) => some as u64,
         };
     }
     file.count_pooled(done as u64);
-    (done, new)
+    got.bytes = done;
+    got
 }
 
 /// An extent of a file of this node that another node asks for.

@@ -224,3 +224,45 @@ fn a_range_that_is_no_extent_is_refused() {
     let behind = world.part(&answers, &extent, EXTENT, true);
     assert_eq!(behind.expect_err("no byte"), PoolFault::NoExtent);
 }
+
+/// Another node, which reads each extent for this one.
+struct Reads(Vec<u8>);
+
+impl Mates for Reads {
+    fn fetch(&self, _: &Arc<FileKey>, _: Wish) -> Fetched {
+        Fetched::Here(Arc::new(Extent {
+            bytes: self.0.clone(),
+            filled: true,
+        }))
+    }
+
+    fn room(&self, _: SourceId) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn a_short_extent_takes_a_whole_slot_of_another_node() {
+    let world = World::new();
+    let offset = u64::from(EXTENT);
+    let key = world.question(offset).key();
+    let file = world.buffer.named(key, Keep::No).expect("a buffer");
+    let mate = Reads(contents()[EXTENT as usize..].to_vec());
+    let wish = |offset, bytes| Wish {
+        offset,
+        bytes,
+        fill: true,
+        keep_for: Duration::ZERO,
+    };
+    for (length, new) in [(300_000, offset), (100, 100)] {
+        let mut out = vec![0; length];
+        let got = fetch(&mate, &file, wish, (EXTENT, offset), &mut out);
+        let wanted = Got {
+            bytes: length,
+            new,
+            has_asked: true,
+        };
+        assert_eq!(got, wanted);
+        assert!(out == mate.0[..length]);
+    }
+}
