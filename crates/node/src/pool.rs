@@ -20,7 +20,7 @@ use godwit_api::ask::{
 use godwit_api::job::Text;
 use godwit_buffer::extent::{FileKey, SourceId};
 use godwit_buffer::pool::flights::{Begun, Bounds, Flight, Flights, Landed, Limits};
-use godwit_buffer::pool::watch::{Misdeed, Watch};
+use godwit_buffer::pool::watch::{Misdeed, Refusals, Watch};
 use godwit_buffer::pool::{Extent, Fetched, Mates, Wish, place};
 use godwit_buffer::service::{Buffer, Log};
 use godwit_state::{Node, Replica};
@@ -97,6 +97,8 @@ struct Mate {
     name: String,
     peer: Mutex<Peer>,
     watch: Mutex<Watch>,
+    /// By the names of exports.
+    refusals: Mutex<BTreeMap<String, Refusals>>,
     extents: Arc<Flights<(Arc<FileKey>, u64), Extent, Fault>>,
     words: Arc<Flights<u64, BufferAnswer, String>>,
 }
@@ -162,6 +164,21 @@ impl Pool {
     pub(crate) fn stop(&self) {
         *lock(&self.0.stopping) = true;
         self.0.woken.notify_all();
+    }
+}
+
+impl Mate {
+    /// Whether the node is asked at this time to read files of an export. A node without a file that it is not to read is asked again.
+    fn gives(&self, export: &str, now: Duration) -> bool {
+        let refusals = lock(&self.refusals);
+        let known = refusals.get(export);
+        known.is_none_or(|known| known.may_ask(now))
+    }
+
+    fn handle_refused(&self, export: &str, now: Duration) {
+        let mut refusals = lock(&self.refusals);
+        let known = refusals.entry(export.to_owned()).or_default();
+        known.handle_refused(now);
     }
 }
 
@@ -262,6 +279,7 @@ impl Shared {
                 name: row.name.clone(),
                 peer: Mutex::new(peer.clone()),
                 watch: Mutex::default(),
+                refusals: Mutex::default(),
                 extents: Flights::new(EXTENTS),
                 words: Flights::new(WORDS),
             })
@@ -407,6 +425,9 @@ impl Mates for Shared {
         let is_home = |offset| home(offset) == at.map(|at| at + 1);
         let asked = self.question(export, file, wish, is_home);
         let mate = &member.mate;
+        if wish.fill && !mate.gives(export, self.now()) {
+            return Fetched::Missed;
+        }
         let (sites, peer) = (Arc::clone(&self.config.sites), lock(&mate.peer).clone());
         let key = Arc::clone(file);
         let name = (Arc::clone(file), wish.offset);
@@ -421,11 +442,13 @@ impl Mates for Shared {
         match flight.wait(EXTENT) {
             Landed::Here(extent) => {
                 lock(&mate.watch).handle_good(self.now());
+                lock(&mate.refusals).remove(export);
                 return Fetched::Here(extent);
             }
             Landed::Failed(Fault::Did(misdeed)) => self.blame(mate, misdeed),
             Landed::Silent => self.blame(mate, Misdeed::Silent),
             Landed::Late => self.blame(mate, Misdeed::Slow),
+            Landed::Failed(Fault::Refused) if wish.fill => mate.handle_refused(export, self.now()),
             Landed::Failed(Fault::Refused) | Landed::Waits => {}
         }
         Fetched::Missed

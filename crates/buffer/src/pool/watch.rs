@@ -10,6 +10,11 @@ const OUT_MOST: Duration = Duration::from_secs(300);
 /// A node that sent wrong bytes is left out for this long at least.
 const OUT_LIAR: Duration = Duration::from_secs(600);
 
+/// Refusals in a row after which a node rests, and for how long. The time doubles with each further refusal.
+const REFUSALS: u32 = 16;
+const REST_FIRST: Duration = Duration::from_secs(1);
+const REST_MOST: Duration = Duration::from_secs(60);
+
 /// The misdeed of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misdeed {
@@ -87,6 +92,34 @@ impl Watch {
     }
 }
 
+/// The refusals of one node about one export. A node that sees other inodes or times there never has what it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    row: u32,
+    rests: u32,
+    until: Duration,
+}
+
+impl Refusals {
+    /// Whether the node is asked at this time.
+    #[must_use]
+    pub fn may_ask(&self, now: Duration) -> bool {
+        now >= self.until
+    }
+
+    /// The node refused what it could have read.
+    pub fn handle_refused(&mut self, now: Duration) {
+        self.row = self.row.saturating_add(1);
+        // Questions that were on their way are no news.
+        if self.row < REFUSALS || !self.may_ask(now) {
+            return;
+        }
+        let doubled = REST_FIRST.saturating_mul(1 << self.rests.min(8));
+        self.rests = self.rests.saturating_add(1);
+        self.until = now.saturating_add(doubled.min(REST_MOST));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +161,27 @@ mod tests {
         watch.handle_heard(at(8));
         assert!(!watch.may_ask(at(24)));
         assert!(watch.may_ask(at(25)));
+    }
+
+    #[test]
+    fn a_node_that_always_refuses_is_asked_less() {
+        let mut refusals = Refusals::default();
+        for _ in 0..REFUSALS {
+            assert!(refusals.may_ask(at(5)));
+            refusals.handle_refused(at(5));
+        }
+        refusals.handle_refused(at(5));
+        assert!(!refusals.may_ask(at(5)));
+        assert!(refusals.may_ask(at(6)));
+        refusals.handle_refused(at(6));
+        assert!(!refusals.may_ask(at(7)));
+        assert!(refusals.may_ask(at(8)));
+        for _ in 0..40 {
+            refusals.handle_refused(at(100));
+            refusals.until = Duration::ZERO;
+        }
+        refusals.handle_refused(at(100));
+        assert!(refusals.may_ask(at(100) + REST_MOST));
     }
 
     #[test]
