@@ -52,7 +52,10 @@ struct Filling {
     patience: Patience,
     /// Room that this transfer has taken in the buffer: whole extents, in bytes.
     filled: AtomicU64,
-    pace: Mutex<Pace>,
+    /// For small files.
+    small: Mutex<Pace>,
+    /// For the rest of a data set that is larger than the buffers.
+    rest: Mutex<Pace>,
 }
 
 impl BufferedTree {
@@ -68,7 +71,8 @@ impl BufferedTree {
                 keep,
                 patience,
                 filled: AtomicU64::new(0),
-                pace: Mutex::default(),
+                small: Mutex::default(),
+                rest: Mutex::default(),
             }),
         }
     }
@@ -115,11 +119,11 @@ impl Filling {
     fn fetch(&self, file: &BufferedFile, offset: u64, out: &mut [u8]) -> usize {
         let buffer = &self.buffering.buffer;
         let Some(mates) = buffer.pool() else { return 0 };
-        let is_judged = self.is_judged(file);
-        if is_judged && !self.pace().asks() {
+        let pace = self.pace(file);
+        if pace.is_some_and(|pace| !lock(pace).asks()) {
             return 0;
         }
-        let fill = !is_judged && self.has_room(file);
+        let fill = pace.is_none() && self.has_room(file);
         let wish = |offset, bytes| Wish {
             offset,
             bytes,
@@ -129,28 +133,29 @@ impl Filling {
         let place = (buffer.extent_bytes(), offset);
         let begun = Instant::now();
         let got = pooled::fetch(&*mates, file, wish, place, out);
-        if is_judged && got.has_asked {
+        if let Some(pace) = pace.filter(|_| got.has_asked) {
             let has_all = got.bytes == out.len();
-            self.pace().handle_answer(begun.elapsed(), has_all);
+            lock(pace).handle_answer(begun.elapsed(), has_all);
         }
         self.filled.fetch_add(got.new, Ordering::Relaxed);
         got.bytes
     }
 
-    /// Whether other nodes are asked for a file only if that is faster. They read no such file for this one.
-    fn is_judged(&self, file: &BufferedFile) -> bool {
-        self.buffering.keep_for.is_zero() && file.key().generation.bytes < SMALL_BYTES
+    /// The times that decide whether other nodes are asked for a file, which then only give what they have. None if they are asked anyway.
+    fn pace(&self, file: &BufferedFile) -> Option<&Mutex<Pace>> {
+        let is_small = file.key().generation.bytes < SMALL_BYTES;
+        match self.buffering.keep_for {
+            Duration::ZERO if is_small => Some(&self.small),
+            Duration::ZERO if !self.has_room(file) => Some(&self.rest),
+            _ => None,
+        }
     }
 
     /// Notes how long the export takes, since the read began.
     fn handle_read(&self, file: &BufferedFile, begun: Instant) {
-        if self.is_judged(file) {
-            self.pace().handle_read(begun.elapsed());
+        if let Some(pace) = self.pace(file) {
+            lock(pace).handle_read(begun.elapsed());
         }
-    }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands over a block of a file that has this generation, if `generation` says so afterwards, too.
@@ -318,6 +323,10 @@ fn is_over(time: Timestamp, now: Duration) -> bool {
     };
     let changed = Duration::new(seconds, time.nanoseconds.min(999_999_999));
     changed.saturating_add(step) <= now
+}
+
+fn lock(pace: &Mutex<Pace>) -> MutexGuard<'_, Pace> {
+    pace.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn now() -> Duration {

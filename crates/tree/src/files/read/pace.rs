@@ -1,4 +1,4 @@
-//! Owns the judgement whether other nodes are asked for small files: the time of a question, and the time that it saves.
+//! Owns the judgement whether other nodes are asked for data that they may lack: the time of a question, and the time that it saves.
 //! Asks no node, and reads no clock: the times are arguments.
 //!
 //! A question takes a round trip and an open file at the other end, which is longer than a fast export takes for the whole file.
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A shorter file is small.
 pub(super) const SMALL_BYTES: u64 = 1 << 20;
 
-/// If questions do not pay, one is asked after this many files: nodes and exports get faster and slower. The number doubles up to the
+/// If questions do not pay, one is asked after this many reads: nodes and exports get faster and slower. The number doubles up to the
 /// second one.
 const PAUSE_FIRST: u32 = 8;
 const PAUSE_MOST: u32 = 256;
@@ -19,7 +19,7 @@ const PART_DOWN: u32 = 2;
 /// The share of questions with a result, if all have one.
 const ALL: u32 = 1024;
 
-/// The times of one transfer.
+/// The times of one transfer, for reads of one kind.
 #[derive(Debug)]
 pub(super) struct Pace {
     own: Option<Duration>,
@@ -43,7 +43,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Whether the next file is asked for.
+    /// Whether the next read begins with a question.
     pub(super) fn asks(&mut self) -> bool {
         let (Some(own), Some(asked)) = (self.own, self.asked) else {
             return true;
