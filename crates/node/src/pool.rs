@@ -52,7 +52,7 @@ const EXTENTS: Bounds = Bounds {
 /// Questions to one node about its buffer.
 const WORDS: Bounds = Bounds {
     threads: 2,
-    waiting: 16,
+    waiting: 32,
     kept: 0,
 };
 /// Extents behind the wanted one among which the next ones of its node are looked for.

@@ -17,7 +17,7 @@ const KEPT_FOR: Duration = Duration::from_secs(10);
 pub struct Bounds {
     /// Threads. Each has one piece.
     pub threads: usize,
-    /// Pieces that wait for a thread.
+    /// Pieces that wait for a thread. Those that are not urgent leave half of the places free.
     pub waiting: usize,
     /// Results that stay for further readers.
     pub kept: usize,
@@ -109,7 +109,7 @@ where
         })
     }
 
-    /// Begins a piece, or joins the work on it. An urgent one comes before those that wait.
+    /// Begins a piece, or joins the work on it. An urgent one comes before those that wait, also if it waits already.
     pub fn begin(
         self: &Arc<Self>,
         key: K,
@@ -124,9 +124,17 @@ where
             return Begun::Ready(result);
         }
         if let Some(flight) = state.under_way.get(&key) {
-            return Begun::Flies(Arc::clone(flight));
+            let flight = Arc::clone(flight);
+            if is_urgent {
+                state.hurry(&key);
+            }
+            return Begun::Flies(flight);
         }
-        if state.queue.len() >= self.bounds.waiting {
+        let waiting = match is_urgent {
+            true => self.bounds.waiting,
+            false => self.bounds.waiting.div_ceil(2),
+        };
+        if state.queue.len() >= waiting {
             return Begun::Full;
         }
         let flight = Arc::new(Flight::new());
@@ -185,6 +193,16 @@ where
     pub fn trim(&self) {
         let mut state = lock(&self.state);
         state.ready.retain(|(_, _, used)| used.elapsed() < KEPT_FOR);
+    }
+}
+
+impl<K: Eq, T, E> State<K, T, E> {
+    /// Moves a piece that waits before the others.
+    fn hurry(&mut self, key: &K) {
+        let at = self.queue.iter().position(|(one, ..)| one == key);
+        if let Some(piece) = at.and_then(|at| self.queue.remove(at)) {
+            self.queue.push_front(piece);
+        }
     }
 }
 
@@ -312,6 +330,41 @@ mod tests {
         // A failure is not kept.
         let again = flies(flights.begin(1, true, |_| Ok(1)));
         assert_eq!(again.wait(LONG), Landed::Here(Arc::new(1)));
+    }
+
+    #[test]
+    fn a_piece_that_becomes_urgent_comes_before_those_that_wait() {
+        let flights: Tested = Flights::new(Bounds {
+            waiting: 4,
+            ..BOUNDS
+        });
+        let (go, gate) = sync_channel::<()>(1);
+        let (begins, order) = sync_channel(4);
+        let first = begins.clone();
+        let hangs = flies(flights.begin(1, true, move |_| {
+            first.send(1).expect("the test waits");
+            gate.recv().expect("the test goes on");
+            Ok(1)
+        }));
+        assert_eq!(order.recv(), Ok(1));
+        let piece = |number: u32| {
+            let begins = begins.clone();
+            move |_: &dyn Fn()| {
+                begins.send(number).expect("there is room");
+                Ok(number)
+            }
+        };
+        let waits = flies(flights.begin(2, false, piece(2)));
+        let background = flights.begin(3, false, piece(3));
+        assert!(matches!(background, Begun::Flies(_)));
+        let further = flights.begin(4, false, piece(4));
+        assert!(matches!(further, Begun::Full), "half is for urgent ones");
+        flies(flights.begin(5, true, piece(5)));
+        flies(flights.begin(3, true, piece(3)));
+        go.send(()).expect("it waits");
+        assert_eq!(hangs.wait(LONG), Landed::Here(Arc::new(1)));
+        assert_eq!(waits.wait(LONG), Landed::Here(Arc::new(2)));
+        assert_eq!(order.try_iter().collect::<Vec<u32>>(), [3, 5, 2]);
     }
 
     #[test]
