@@ -29,6 +29,8 @@ pub(super) fn about_buffer(
         let message = "only nodes of the same cluster may use the transfer buffer of this node";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
+    // Each other node with a buffer looks at this one every few seconds.
+    shared.here.extents().trim();
     let Some(buffer) = &shared.config.buffer else {
         let message = "this node shows no transfer buffer";
         return Err(Refusal::new(code::UNSUPPORTED, message));
@@ -55,7 +57,6 @@ pub(super) fn about_buffer(
 impl Here {
     /// A part of an extent, from the buffer of this process or from the export.
     pub(super) fn extent(&self, process: &Process, wish: &AskExtent) -> Result<Answer, Refusal> {
-        self.extents().trim();
         let Some(buffer) = &process.buffer else {
             let message = "this node has no transfer buffer";
             return Err(Refusal::new(code::UNSUPPORTED, message));
