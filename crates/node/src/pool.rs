@@ -108,8 +108,8 @@ struct Member {
     mate: Arc<Mate>,
     /// The node, to the choice of places.
     place: u64,
-    /// Size of its buffer.
-    bytes: u64,
+    /// Bytes that its buffer holds.
+    room: u64,
     exports: Vec<String>,
 }
 
@@ -226,11 +226,11 @@ impl Shared {
         let mut members = Vec::new();
         for (row, (mate, answer)) in rows.iter().zip(answers) {
             let place = place::node(&row.identity);
-            let bytes = match answer {
+            let room = match answer {
                 Ok(BufferAnswer::View(view)) => {
                     lock(&mate.watch).handle_heard(self.now());
                     let shares = view.extent_bytes == u64::from(buffer.extent_bytes());
-                    if shares { view.bytes_total } else { 0 }
+                    if shares { view.bytes_total / 10 * 9 } else { 0 }
                 }
                 _ => match before.iter().find(|member| member.place == place) {
                     // Only the loss of a member is news.
@@ -238,15 +238,15 @@ impl Shared {
                         self.blame(mate, Misdeed::Silent);
                         0
                     }
-                    Some(member) => member.bytes,
+                    Some(member) => member.room,
                     None => 0,
                 },
             };
-            if bytes > 0 {
+            if room > 0 {
                 members.push(Member {
                     mate: Arc::clone(mate),
                     place,
-                    bytes,
+                    room,
                     exports: row.exports.clone(),
                 });
             }
@@ -365,12 +365,12 @@ impl Shared {
         found.map(|(name, _)| &name[..])
     }
 
-    /// The members that serve an export, and are asked at present.
-    fn serving<'a>(&self, members: &'a [Member], export: &str) -> Vec<&'a Member> {
+    /// The members that serve an export, have room for a file of so many bytes, and are asked at present.
+    fn serving<'a>(&self, members: &'a [Member], export: &str, bytes: u64) -> Vec<&'a Member> {
         let now = self.now();
         let serves = |member: &&Member| {
             let has = member.exports.iter().any(|name| name == export);
-            has && lock(&member.mate.watch).may_ask(now)
+            has && member.room >= bytes && lock(&member.mate.watch).may_ask(now)
         };
         members.iter().filter(serves).collect()
     }
@@ -413,7 +413,7 @@ impl Mates for Shared {
             return Fetched::Own;
         };
         let members = Arc::clone(&lock(&self.members));
-        let members = self.serving(&members, export);
+        let members = self.serving(&members, export, file.generation.bytes);
         let mut places = vec![self.own];
         places.extend(members.iter().map(|member| member.place));
         let name = place::file(export, file);
@@ -459,9 +459,9 @@ impl Mates for Shared {
             return 0;
         };
         let members = Arc::clone(&lock(&self.members));
-        let serving = self.serving(&members, export);
-        let bytes = serving.iter().map(|member| member.bytes / 10 * 9);
-        bytes.fold(0, u64::saturating_add)
+        let serving = self.serving(&members, export, 0);
+        let rooms = serving.iter().map(|member| member.room);
+        rooms.fold(0, u64::saturating_add)
     }
 }
 
