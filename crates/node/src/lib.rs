@@ -93,12 +93,7 @@ fn serve(
     plan.buffer = buffer::open(&settings.buffer, &identity.id().to_string(), &log)?;
     let process = buffer::process(settings, plan.buffer.as_ref());
     buffer::take_arrivals(&settings.buffer, &mut plan.exports, &process);
-    godwit_data_port::drain(
-        &plan.exports,
-        &process,
-        &home.spill().map_err(Failure::from)?,
-    )
-    .map_err(Failure::local)?;
+    godwit_data_port::drain(&plan.exports, &process, &home.spill()?).map_err(Failure::local)?;
     let news = News::new(settings, home);
     let claims = Arc::default();
     let left_behind = ends.left_behind();

@@ -6,6 +6,7 @@
 //! Lock order: none. No lock is held while another one is taken, or while a node is asked.
 
 mod exchange;
+mod replies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
     Answer, AnswerBuffer, AskExtent, AskSites, BufferAnswer, BufferQuestion, NEXT_MAX, Peer,
-    Question, Refusal, code,
+    Question,
 };
 use godwit_api::job::Text;
 use godwit_buffer::extent::{FileKey, SourceId};
@@ -24,9 +25,10 @@ use godwit_buffer::pool::watch::{Misdeed, Refusals, Watch};
 use godwit_buffer::pool::{Extent, Fetched, Mates, Wish, place};
 use godwit_buffer::service::{Buffer, Log};
 use godwit_state::{Node, Replica};
-use godwit_web::{BufferControl, BufferMates, answer_of};
+use godwit_web::{BufferControl, BufferMates};
 
 use exchange::Fault;
+use replies::{SILENT, reason};
 
 /// Nodes that are asked at once.
 const NODES_MAX: usize = 64;
@@ -49,6 +51,9 @@ const EXTENTS: Bounds = Bounds {
     waiting: 8,
     kept: 4,
 };
+/// The nodes share so many further places for extents that stay. Each reader of a slow export has its own file: without its extent in memory,
+/// it would get the whole extent again for each block.
+const KEPT_SHARED: usize = 32;
 /// Questions to one node about its buffer.
 const WORDS: Bounds = Bounds {
     threads: 2,
@@ -62,6 +67,9 @@ const LOOK_AHEAD: u64 = 64;
 #[derive(Clone)]
 pub(crate) struct Pool(Arc<Shared>);
 
+/// Gets names of exports.
+pub(crate) type Share = Box<dyn Fn(&BTreeSet<String>) + Send + Sync>;
+
 /// The parts of this node that the pool needs.
 pub(crate) struct PoolConfig {
     /// Identity of this node.
@@ -74,7 +82,7 @@ pub(crate) struct PoolConfig {
     /// The names of the exports, with the names of their files in the buffer.
     pub(crate) exports: Vec<(String, SourceId)>,
     /// Gets the names of the exports that other nodes serve, too.
-    pub(crate) share: Box<dyn Fn(&BTreeSet<String>) + Send + Sync>,
+    pub(crate) share: Share,
     pub(crate) log: Log,
 }
 
@@ -267,12 +275,14 @@ impl Shared {
         others.take(NODES_MAX).collect()
     }
 
-    fn mate(&self, row: &Node) -> Arc<Mate> {
+    /// A node among so many others.
+    fn mate(&self, row: &Node, among: usize) -> Arc<Mate> {
         let peer = Peer {
             name: row.name.clone(),
             addresses: row.addresses.clone(),
             identity: row.identity.clone(),
         };
+        let kept = EXTENTS.kept.max(KEPT_SHARED / among.max(1));
         let mut mates = lock(&self.mates);
         let mate = mates.entry(row.identity.clone()).or_insert_with(|| {
             Arc::new(Mate {
@@ -280,7 +290,7 @@ impl Shared {
                 peer: Mutex::new(peer.clone()),
                 watch: Mutex::default(),
                 refusals: Mutex::default(),
-                extents: Flights::new(EXTENTS),
+                extents: Flights::new(Bounds { kept, ..EXTENTS }),
                 words: Flights::new(WORDS),
             })
         });
@@ -296,7 +306,7 @@ impl Shared {
         let begun: Vec<_> = rows
             .iter()
             .map(|row| {
-                let mate = self.mate(row);
+                let mate = self.mate(row, rows.len());
                 let flight = self.ask_one(&mate, question, until);
                 (mate, flight)
             })
@@ -481,31 +491,6 @@ impl BufferMates for Shared {
             .into_iter()
             .map(|(mate, answer)| (mate.name.clone(), answer))
             .collect()
-    }
-}
-
-/// Why a node shows nothing. Users read it, so it has no address.
-const SILENT: &str = "it does not answer";
-
-fn reason(refusal: &Refusal) -> &'static str {
-    match refusal.code.known() {
-        Some(code::UNSUPPORTED) => "it has an older version; update it",
-        Some(code::NOT_GRANTED | code::UNKNOWN_IDENTITY) => {
-            "it does not know this node as a node of its cluster"
-        }
-        _ => SILENT,
-    }
-}
-
-impl AnswerBuffer for Shared {
-    fn answer(&self, question: &BufferQuestion) -> Result<BufferAnswer, Refusal> {
-        Ok(answer_of(self.config.control.as_deref(), question))
-    }
-
-    fn shares(&self, member: &str, export: &str) -> bool {
-        let rows = self.config.replica.reader().objects_by::<Node>(member);
-        let mut rows = rows.unwrap_or_default().into_iter();
-        rows.any(|row| row.exports.iter().any(|name| name == export))
     }
 }
 

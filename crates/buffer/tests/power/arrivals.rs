@@ -34,7 +34,7 @@ fn contents(number: u64) -> Vec<u8> {
     let mut seeded = Seeded(number);
     let bytes = 1 + seeded.below(4 * u64::from(EXTENT));
     let words = (0..bytes.div_ceil(8)).flat_map(|_| seeded.draw().to_le_bytes());
-    words.take(bytes as usize).collect()
+    words.take(usize::try_from(bytes).expect("small")).collect()
 }
 
 fn number_of(what: &[u8]) -> u64 {

@@ -15,11 +15,12 @@ use godwit_store::{Meta, RelPath, Storage};
 
 use super::buffered::{is_settled, now};
 
-/// Threads that read extents for other nodes, and extents of theirs that stay in memory for the next questions.
+/// Threads that read extents for other nodes, and extents of theirs that stay in memory for the next questions: four nodes ask for parts of
+/// four at once.
 const BOUNDS: Bounds = Bounds {
     threads: 4,
     waiting: 32,
-    kept: 8,
+    kept: 16,
 };
 /// The longest wait of one question. The asking node then asks again, so it knows that this one lives.
 const WAITS: Limits = Limits {
