@@ -69,7 +69,7 @@ impl Watch {
     /// that then gives none stays out: it would hold readers up after each of its words.
     pub fn handle_heard(&mut self, now: Duration) {
         if let (Some((Misdeed::Silent, _)), 1) = (self.left_out(now), self.faults) {
-            self.out = None;
+            self.out = Some((now, Misdeed::Silent));
         }
     }
 
@@ -80,6 +80,11 @@ impl Watch {
             && (!worse || known == misdeed)
         {
             return None;
+        }
+        // A node that restarts each night has no row of faults.
+        let is_over = |(until, _): (Duration, _)| now > until.saturating_add(OUT_MOST);
+        if self.out.is_some_and(is_over) {
+            self.faults = 0;
         }
         let doubled = OUT_FIRST.saturating_mul(1 << self.faults.min(8));
         let lasts = match worse {
@@ -161,6 +166,7 @@ mod tests {
         watch.handle_heard(at(8));
         assert!(!watch.may_ask(at(24)));
         assert!(watch.may_ask(at(25)));
+        assert_eq!(watch.handle_fault(at(900), Misdeed::Silent), Some(at(10)));
     }
 
     #[test]
