@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
     Answer, AnswerBuffer, AskExtent, AskSites, BufferAnswer, BufferQuestion, NEXT_MAX, Peer,
-    Question,
+    Question, code,
 };
 use godwit_api::job::Text;
 use godwit_buffer::extent::{FileKey, SourceId};

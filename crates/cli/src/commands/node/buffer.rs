@@ -212,7 +212,7 @@ fn row(file: &BufferFile, clock: &Clock) -> Vec<String> {
 fn waiting_row(file: &BufferFile, clock: &Clock) -> Vec<String> {
     let text = |text: &Option<String>| {
         text.as_deref()
-            .map_or("-".to_owned(), |text| printable(text).to_string())
+            .map_or_else(|| "-".to_owned(), |text| printable(text).to_string())
     };
     vec![
         human_size(file.bytes),
