@@ -101,6 +101,7 @@ mod godwit {
     pub(crate) mod secrets;
     pub(crate) mod served;
     pub(crate) mod service;
+    mod several_sites;
     pub(crate) mod sharing;
     pub(crate) mod signals;
     pub(crate) mod sites;
