@@ -1,5 +1,5 @@
 //! Rows of relays: A has a data set and sends it to B and C, which know nothing of each other. Data goes from B to C only if both let A read, and
-//! neither can do more at the other site than this one job.
+//! neither can do more at the other site than this one job. So it is after a failure, and from the beginning.
 //! See `relays` for the checks by digests.
 
 use std::fs;
@@ -26,6 +26,28 @@ fn output_of(trust: &Trust, line: &[&str]) -> String {
     let outcome = trust.a.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
+}
+
+/// C has the data set.
+#[track_caller]
+fn assert_arrived(trust: &Trust) {
+    for n in 0..FILES {
+        let name = format!("copy/d{}/f{n}", n % 3);
+        let there = fs::read(trust.c.export.join(&name)).expect("it arrived");
+        assert!(there == vec![n; BYTES], "{name}");
+    }
+}
+
+/// The relays of A so far.
+fn relays(trust: &Trust) -> Vec<Value> {
+    let list = output_of(trust, &["job", "list", "--all", "--json"]);
+    let jobs = list.lines().map(serde_json::from_str::<Value>);
+    let jobs = jobs.map(|job| job.expect("a job"));
+    let is_relay = |job: &Value| {
+        let label = job["label"].as_str();
+        label.is_some_and(|label| label.contains("relay"))
+    };
+    jobs.filter(is_relay).collect()
 }
 
 #[test]
@@ -63,21 +85,8 @@ fn a_destination_gives_its_data_only_where_both_sites_let_the_asker_read() {
         let code = if may { "relayed" } else { "complete" };
         let child = &shown["jobs"][1];
         assert_eq!(child["reason"]["code"], code, "{at_b:?} {at_c:?}: {child}");
-        for n in 0..FILES {
-            let name = format!("copy/d{}/f{n}", n % 3);
-            let there = fs::read(trust.c.export.join(&name)).expect("it arrived");
-            assert!(there == vec![n; BYTES], "{name}");
-        }
-        let list = output_of(&trust, &["job", "list", "--all", "--json"]);
-        let jobs = list
-            .lines()
-            .map(|job| -> Value { serde_json::from_str(job).expect("a job") });
-        let is_relay = |job: &Value| {
-            job["label"]
-                .as_str()
-                .is_some_and(|label| label.contains("relay"))
-        };
-        for relay in jobs.filter(is_relay) {
+        assert_arrived(&trust);
+        for relay in relays(&trust) {
             let bytes = relay["moved"]["bytes"].as_u64();
             assert_eq!(bytes > Some(0), may, "{at_b:?} {at_c:?}: {relay}");
         }
@@ -93,4 +102,34 @@ fn a_destination_gives_its_data_only_where_both_sites_let_the_asker_read() {
             assert_eq!(outcome.code, Some(4), "{outcome:?}");
         }
     }
+}
+
+#[test]
+fn a_site_that_may_not_be_read_passes_nothing_on_from_the_beginning() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.a.identity, "data", &["--write"]);
+    allow(&trust.c, &trust.a.identity, "data", &["--read", "--write"]);
+    know(&trust.a, "siteB", &trust.b);
+    know(&trust.a, "siteC", &trust.c);
+    fill(&trust.a, FILES, BYTES);
+    let line = [
+        "job",
+        "submit",
+        "here:/data/run42",
+        "--to",
+        "siteB:/data/copy",
+        "--to",
+        "siteC:/data/copy",
+        "--relay",
+        "first",
+    ];
+    let id = output_of(&trust, &line).trim().to_owned();
+    let ended = wait_for(&trust.a, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_arrived(&trust);
+    for relay in relays(&trust) {
+        let bytes = relay["moved"]["bytes"].as_u64();
+        assert_eq!(bytes.unwrap_or(0), 0, "{relay}");
+    }
+    assert_eq!((rules(&trust.b), rules(&trust.c)), (0, 0), "{ended}");
 }
