@@ -327,6 +327,13 @@ fn a_buffer_inside_an_export_is_refused() {
 }
 
 #[test]
+fn a_buffer_on_the_file_system_of_an_export_is_noted() {
+    let world = World::new();
+    let words = "flash: it lies on the file system of the export data";
+    world.rig.daemon().wait_for(words);
+}
+
+#[test]
 fn files_are_brought_pinned_listed_and_dropped_by_commands() {
     let world = World::new();
     let id = world.done(&["buffer", "warm", "here:/data/run42", "--for", "2h"]);
