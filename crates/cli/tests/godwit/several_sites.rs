@@ -114,4 +114,6 @@ fn the_commands_of_the_pages_on_distribution_do_what_they_say() {
             }
         }
     }
+    let top = here.admin(&["top", "--once"]).out;
+    assert!(top.contains("night") && top.contains("buffer: "), "{top}");
 }

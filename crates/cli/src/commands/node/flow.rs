@@ -150,7 +150,12 @@ fn list(json: bool, client: &Client) -> Result<(), Failure> {
         print("there are no flows; godwit flow add makes one");
         return Ok(());
     }
-    let clock = Clock::now();
+    print(&rows(&flows, &Clock::now()));
+    Ok(())
+}
+
+/// A row for each flow.
+pub(super) fn rows(flows: &[FlowView], clock: &Clock) -> String {
     let rows: Vec<Vec<String>> = flows
         .iter()
         .map(|flow| {
@@ -171,8 +176,7 @@ fn list(json: bool, client: &Client) -> Result<(), Failure> {
         })
         .collect();
     let head = ["NAME", "OWNER", "HOPS", "WAITING", "OLDEST", "WAY"];
-    print(&table::plain(&head, &rows));
-    Ok(())
+    table::plain(&head, &rows)
 }
 
 /// All places of a flow.

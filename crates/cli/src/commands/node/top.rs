@@ -1,4 +1,4 @@
-//! `godwit top`: nodes, jobs, channels, hosts, divided jobs and the transfer buffer as they are, refreshed each second.
+//! `godwit top`: nodes, jobs, channels, hosts, divided jobs, flows and the transfer buffer as they are, refreshed each second.
 //! Steers nothing.
 
 use std::io::Write as _;
@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{Bottleneck, BufferView, ClusterView, JobView, NodeProgress, WorkView};
+use godwit_api::rest::{
+    Bottleneck, BufferView, ClusterView, FlowView, JobView, NodeProgress, WorkView,
+};
 use godwit_api::units::{counted, human_rate, human_size};
-use godwit_client::{Buffer, Client, JobFilter};
+use godwit_client::{Buffer, Client, Flows, JobFilter};
 use serde::Serialize;
 
 use super::when::Clock;
-use super::{JOBS_MAX, hosts, print_json, table, words, work};
+use super::{JOBS_MAX, flow, hosts, print_json, table, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 use godwit_api::shown::printable_lines;
@@ -45,6 +47,8 @@ struct Seen {
     /// The transfer buffer of the node; None if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     buffer: Option<BufferView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flows: Vec<FlowView>,
     #[serde(skip)]
     at: Instant,
 }
@@ -102,6 +106,11 @@ fn look(client: &Client) -> Result<Seen, Failure> {
         Err(error) if error.status() == Some(404) => None,
         Err(error) => return Err(error.into()),
     };
+    let flows = match Flows::of(client).list() {
+        Ok(flows) => flows,
+        Err(error) if error.status() == Some(404) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
     let mut work = Vec::new();
     let moving = jobs.iter().filter(|job| words::is_moving(job.state));
     for job in moving.take(WORKS_MAX) {
@@ -112,6 +121,7 @@ fn look(client: &Client) -> Result<Seen, Failure> {
         jobs,
         work,
         buffer,
+        flows,
         at: Instant::now(),
     })
 }
@@ -142,6 +152,9 @@ fn screen(client: &Client, seen: &Seen, before: Option<&Seen>) -> String {
         parts.push(buffer(now, earlier));
     }
     parts.extend(nodes.map(work::cluster));
+    if !seen.flows.is_empty() {
+        parts.push(flow::rows(&seen.flows, &clock));
+    }
     if !jobs.is_empty() {
         parts.push(table::jobs(jobs, &clock, table::width()));
     }
