@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Measures one read for several destinations, and the transfer buffer before slow storage.
 
-usage: distribution-figures.py GODWIT each [--rate 400] [--slow 40] [--mib 512]
-       distribution-figures.py GODWIT slow [--storage 50] [--rate 1600] [--mib 512] [--flash DIRECTORY]
-       distribution-figures.py GODWIT pool [--storage 100] [--nodes 3] [--mib 3072] [--flash DIRECTORY]
+usage: distribution-figures.py GODWIT each|slow|pool [--mib 512] [--flash DIRECTORY]; CASE --help has all flags
 
 Needs root and, for `slow` and `pool`, the control group `blkio` of version 1. Prints tab-separated values.
 Removes all that it made.
 
-each: four destinations behind paths of --rate Mbit/s, apart from each other: each one alone, then all at once, then with the
-      last path at --slow Mbit/s. `ratio` is the time of all at once beside the time alone.
-slow: a node whose storage gives --storage MB/s sends one data set to three sites, one after another, over --rate Mbit/s.
-      `ratio` of the first is its rate beside the storage's; of the others, beside the same data from memory.
-pool: --nodes nodes, each of which gets --storage MB/s from one disk, fill their buffers with one data set.
+each: Four destinations are behind paths of --rate Mbit/s, apart from each other. Each one is alone, then all are at once.
+      Then the last path has --slow Mbit/s. `ratio` is the time of all at once beside the time alone.
+slow: A node whose storage gives --storage MB/s sends one data set to three sites, one after another, over --rate Mbit/s.
+      `ratio` of the first is its rate beside the storage's. Of the others it is the rate beside the same data from memory.
+pool: --nodes nodes fill their buffers with one data set. Each of them gets --storage MB/s from one disk.
 """
 
 from __future__ import annotations
