@@ -105,9 +105,9 @@ fn some_places(help: &'static str) -> Arg {
 
 fn top() -> Command {
     reaching(Command::new("top"))
-        .about("Show nodes, jobs and the node that runs each job, refreshed every second")
+        .about("Show nodes, jobs, flows and the node that runs each job, refreshed every second")
         .arg(switch("once", "Print the present state once, and exit"))
-        .after_help("If standard output is not a terminal, the command prints once. Control-C ends the command. --json prints one document: cluster, jobs, work, buffer.")
+        .after_help("If standard output is not a terminal, the command prints once. Control-C ends the command. --json prints one document: cluster, jobs, work, buffer, flows.")
 }
 
 fn site() -> Command {
