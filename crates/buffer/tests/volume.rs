@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "these tests need no power cuts")]
 mod disk;
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -318,6 +318,16 @@ fn a_file_is_a_device() {
         .extend(BYTES)
         .expect("room");
     on_a_real_place(|access| Device::open(&path, access).expect("opened"), BYTES);
+    let blocks = || std::fs::metadata(&path).expect("there").blocks();
+    let device = Device::open(&path, Access::Own).expect("opened");
+    let volume = Volume::open(device, NODE).expect("opened").0;
+    put(&volume, 5, "c", 8);
+    let before = blocks();
+    volume
+        .commit(&commit(&[], vec![Record::Free(SlotIndex(5))]))
+        .expect("durable");
+    assert!(blocks() < before, "a freed slot gives its room back");
+    drop(volume);
     let owner = Device::open(&path, Access::Own).expect("opened");
     for access in [Access::Own, Access::Check] {
         let error = Device::open(&path, access).expect_err("in use");
