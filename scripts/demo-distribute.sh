@@ -5,56 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-godwit=${GODWIT:-$PWD/target/release/godwit}
-if [ ! -x "$godwit" ]; then
-    echo "demo-distribute: $godwit is missing: run make build" >&2
-    exit 1
-fi
+. scripts/demo-frame.sh
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/godwit-demo-distribute.XXXXXX")
-declare -A pids=() addresses=()
-clean_up() {
-    for pid in "${pids[@]}"; do
-        kill -9 "$pid" 2>/dev/null || true
-    done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-say() { printf '\n== %s\n' "$*"; }
-fail() {
-    echo "demo-distribute: $*" >&2
-    exit 1
-}
-at() {
-    local site=$1
-    shift
-    GODWIT_HOME=$work/$site/home "$godwit" "$@"
-}
-
-# Starts the node of a site; waits for its address and until its API answers.
-start_node() {
-    local site=$1 listen=$2 log=$work/$1/node.log
+# Starts the node of a site.
+start_site() {
+    local site=$1 listen=$2
     shift 2
-    mkdir -p "$work/$site/data"
-    : >"$log"
-    GODWIT_HOME=$work/$site/home "$godwit" serve --listen "$listen" --export "data=$work/$site/data" "$@" >"$log" 2>&1 &
-    pids[$site]=$!
-    for _ in $(seq 600); do
-        addresses[$site]=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
-        if [ -n "${addresses[$site]}" ] && at "$site" node status >/dev/null 2>&1; then
-            return
-        fi
-        if ! kill -0 "${pids[$site]}" 2>/dev/null; then
-            break
-        fi
-        sleep 0.1
-    done
-    echo "demo-distribute: the node of $site did not start:" >&2
-    cat "$log" >&2
-    exit 1
+    start_node "$site" "$work/$site/data" "$listen" "$@"
 }
 
 # A figure of the transfer buffer at siteA.
@@ -74,9 +31,9 @@ submit() {
 }
 
 say "Four sites: siteA has a transfer buffer; the others know siteA alone, and let it read and write"
-start_node siteA 127.0.0.1:0 --buffer-path "$work/siteA/flash" --buffer-bytes 1GiB
+start_site siteA 127.0.0.1:0 --buffer-path "$work/siteA/flash" --buffer-bytes 1GiB
 for site in siteB siteC siteD; do
-    start_node "$site" 127.0.0.1:0
+    start_site "$site" 127.0.0.1:0
     at "$site" access allow "$(at siteA id)" --export data --read --write
     at siteA site add "$site" "${addresses[$site]}" --identity "$(at "$site" id)"
 done
@@ -87,7 +44,7 @@ at siteA gen '60x1KiB..64KiB,20x1MiB..4MiB,1x64MiB' "$work/siteA/data/run42" --s
 # The buffer takes no file that changed a moment ago.
 find "$work/siteA/data/run42" -type f -exec touch -d '1 hour ago' {} +
 files=$(find "$work/siteA/data/run42" -type f | wc -l)
-total=$(find "$work/siteA/data/run42" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum }')
+total=$(bytes_below "$work/siteA/data/run42")
 echo "$files files, $total bytes"
 
 say "A job to three sites, whose source is read once; half-way the node of siteD is killed"
@@ -105,15 +62,14 @@ done
 if [ "${bytes:-0}" -lt $((total / 3)) ]; then
     fail "siteD was not seen half-way"
 fi
-kill -9 "${pids[siteD]}"
-wait "${pids[siteD]}" 2>/dev/null || true
+kill_node siteD
 echo "at $bytes bytes: siteD is gone"
 at siteA job limit "$id" none >/dev/null || true
 at siteA job watch "$id" || true
 read_once=$(figure missed_bytes)
 
 say "siteD is back, and its job runs again: the data comes from another destination"
-start_node siteD "${addresses[siteD]}"
+start_site siteD "${addresses[siteD]}"
 at siteA job retry "$id"
 # The relay may have begun with the limit by now.
 at siteA job limit "$id" none >/dev/null || true
