@@ -15,7 +15,7 @@ use godwit_client::{Client, ClientError};
 
 use super::show::Lines;
 use super::when::Clock;
-use super::{account, optional, print_json, table, text, texts};
+use super::{account, optional, print_json, print_list, text, texts};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print, printable};
 
@@ -216,31 +216,18 @@ fn sentence(
 
 fn list_sites(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let sites = client.sites().list()?;
-    if matches.get_flag("json") {
-        sites.iter().for_each(print_json);
-        return Ok(());
-    }
-    if sites.is_empty() {
-        print("the node knows no other site; add one with: godwit site add");
-        return Ok(());
-    }
-    let rows: Vec<Vec<String>> = sites
-        .iter()
-        .map(|site| {
-            [
-                site.name.as_str(),
-                &addresses(site),
-                &identities(site),
-                &site.comment,
-            ]
-            .map(printable)
-            .to_vec()
-        })
-        .collect();
-    print(&table::plain(
-        &["SITE", "ADDRESSES", "IDENTITY", "COMMENT"],
-        &rows,
-    ));
+    let none = "the node knows no other site; add one with: godwit site add";
+    let head = ["SITE", "ADDRESSES", "IDENTITY", "COMMENT"];
+    print_list(matches.get_flag("json"), &sites, none, &head, |site| {
+        [
+            site.name.as_str(),
+            &addresses(site),
+            &identities(site),
+            &site.comment,
+        ]
+        .map(printable)
+        .to_vec()
+    });
     Ok(())
 }
 
@@ -276,26 +263,17 @@ fn add_user(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
 
 fn list_users(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let users = client.users().list()?;
-    if matches.get_flag("json") {
-        users.iter().for_each(print_json);
-        return Ok(());
-    }
     let yes = |is: bool, word: &str| if is { word.to_owned() } else { String::new() };
-    let rows: Vec<Vec<String>> = users
-        .iter()
-        .map(|user| {
-            vec![
-                printable(&user.name),
-                role_word(user.role).to_owned(),
-                yes(user.has_password, "yes"),
-                yes(user.disabled, "yes"),
-            ]
-        })
-        .collect();
-    print(&table::plain(
-        &["USER", "ROLE", "PASSWORD", "DISABLED"],
-        &rows,
-    ));
+    let none = "there are no users; godwit user add makes one";
+    let head = ["USER", "ROLE", "PASSWORD", "DISABLED"];
+    print_list(matches.get_flag("json"), &users, none, &head, |user| {
+        vec![
+            printable(&user.name),
+            role_word(user.role).to_owned(),
+            yes(user.has_password, "yes"),
+            yes(user.disabled, "yes"),
+        ]
+    });
     Ok(())
 }
 
@@ -332,43 +310,32 @@ fn create_token(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
 
 fn list_tokens(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let tokens = client.tokens().list()?;
-    if matches.get_flag("json") {
-        tokens.iter().for_each(print_json);
-        return Ok(());
-    }
-    if tokens.is_empty() {
-        print("there are no tokens; godwit token create makes one");
-        return Ok(());
-    }
     let clock = Clock::now();
-    let rows: Vec<Vec<String>> = tokens
-        .iter()
-        .map(|token| {
-            let ends = match (token.revoked, token.expires) {
-                (Some(revoked), _) => format!("revoked {}", clock.show(revoked)),
-                (None, Some(expires)) if clock.seconds_since(expires) > 0 => {
-                    format!("expired {}", clock.show(expires))
-                }
-                _ if !token.usable => "has ended".to_owned(),
-                (None, Some(expires)) => format!("expires {}", clock.show(expires)),
-                (None, None) => "never".to_owned(),
-            };
-            vec![
-                printable(&token.id),
-                printable(&token.user),
-                kind_word(token.kind).to_owned(),
-                role_word(token.role).to_owned(),
-                clock.show(token.created),
-                ends,
-                format!("…{}", printable(&token.last_digits)),
-                printable(&token.comment),
-            ]
-        })
-        .collect();
+    let none = "there are no tokens; godwit token create makes one";
     let head = [
         "ID", "USER", "KIND", "ROLE", "CREATED", "ENDS", "SECRET", "COMMENT",
     ];
-    print(&table::plain(&head, &rows));
+    print_list(matches.get_flag("json"), &tokens, none, &head, |token| {
+        let ends = match (token.revoked, token.expires) {
+            (Some(revoked), _) => format!("revoked {}", clock.show(revoked)),
+            (None, Some(expires)) if clock.seconds_since(expires) > 0 => {
+                format!("expired {}", clock.show(expires))
+            }
+            _ if !token.usable => "has ended".to_owned(),
+            (None, Some(expires)) => format!("expires {}", clock.show(expires)),
+            (None, None) => "never".to_owned(),
+        };
+        vec![
+            printable(&token.id),
+            printable(&token.user),
+            kind_word(token.kind).to_owned(),
+            role_word(token.role).to_owned(),
+            clock.show(token.created),
+            ends,
+            format!("…{}", printable(&token.last_digits)),
+            printable(&token.comment),
+        ]
+    });
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use godwit_client::Client;
 use godwit_cluster::{ClusterHome, NUMBER_ALONE};
 
 use super::when::Clock;
-use super::{optional, print_json, table, text, work};
+use super::{optional, print_json, print_list, table, text, work};
 use crate::exit::{Exit, Failure};
 use crate::home::{Home, as_owner};
 use crate::output::{complain, print, printable};
@@ -122,38 +122,28 @@ fn tell_own_grants(client: &Client) {
 
 fn list_invites(client: &Client, json: bool) -> Result<(), Failure> {
     let invites = client.cluster().invites()?;
-    if json {
-        invites.iter().for_each(print_json);
-        return Ok(());
-    }
-    if invites.is_empty() {
-        print("there are no invitations; godwit cluster invite makes one");
-        return Ok(());
-    }
     let clock = Clock::now();
-    let rows: Vec<Vec<String>> = invites
-        .iter()
-        .map(|invite| {
-            let ends = match (&invite.used_by, invite.ended) {
-                (_, Some(ended)) => format!("ended {}", clock.show(ended)),
-                (Some(node), None) => format!("used by {}", printable(node)),
-                (None, None) if clock.seconds_since(invite.expires) > 0 => {
-                    format!("expired {}", clock.show(invite.expires))
-                }
-                (None, None) if !invite.usable => "has ended".to_owned(),
-                (None, None) => format!("expires {}", clock.show(invite.expires)),
-            };
-            vec![
-                printable(&invite.id),
-                printable(invite.maker.as_deref().unwrap_or("unknown")),
-                invite
-                    .created
-                    .map_or_else(|| "unknown".to_owned(), |created| clock.show(created)),
-                ends,
-            ]
-        })
-        .collect();
-    print(&table::plain(&["ID", "MAKER", "CREATED", "ENDS"], &rows));
+    let none = "there are no invitations; godwit cluster invite makes one";
+    let head = ["ID", "MAKER", "CREATED", "ENDS"];
+    print_list(json, &invites, none, &head, |invite| {
+        let ends = match (&invite.used_by, invite.ended) {
+            (_, Some(ended)) => format!("ended {}", clock.show(ended)),
+            (Some(node), None) => format!("used by {}", printable(node)),
+            (None, None) if clock.seconds_since(invite.expires) > 0 => {
+                format!("expired {}", clock.show(invite.expires))
+            }
+            (None, None) if !invite.usable => "has ended".to_owned(),
+            (None, None) => format!("expires {}", clock.show(invite.expires)),
+        };
+        vec![
+            printable(&invite.id),
+            printable(invite.maker.as_deref().unwrap_or("unknown")),
+            invite
+                .created
+                .map_or_else(|| "unknown".to_owned(), |created| clock.show(created)),
+            ends,
+        ]
+    });
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use godwit_api::units::{human_rate, human_size};
 use godwit_client::{Client, Flows};
 
 use super::when::Clock;
-use super::{choosing, optional, print_json, submit, table, text, texts, words};
+use super::{choosing, optional, print_json, print_list, submit, table, text, texts, words};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -140,43 +140,38 @@ fn switch(id: &str, paused: bool, client: &Client) -> Result<FlowView, Failure> 
     Ok(Flows::of(client).put(id, &flow)?)
 }
 
+/// The columns of a list of flows.
+const HEAD: [&str; 6] = ["NAME", "OWNER", "HOPS", "WAITING", "OLDEST", "WAY"];
+
 fn list(json: bool, client: &Client) -> Result<(), Failure> {
     let flows = Flows::of(client).list()?;
-    if json {
-        flows.iter().for_each(print_json);
-        return Ok(());
-    }
-    if flows.is_empty() {
-        print("there are no flows; godwit flow add makes one");
-        return Ok(());
-    }
-    print(&rows(&flows, &Clock::now()));
+    let clock = Clock::now();
+    let none = "there are no flows; godwit flow add makes one";
+    print_list(json, &flows, none, &HEAD, |flow| row(flow, &clock));
     Ok(())
 }
 
 /// A row for each flow.
 pub(super) fn rows(flows: &[FlowView], clock: &Clock) -> String {
-    let rows: Vec<Vec<String>> = flows
-        .iter()
-        .map(|flow| {
-            let files: u64 = flow.hops.iter().map(|hop| hop.backlog_files).sum();
-            let bytes: u64 = flow.hops.iter().map(|hop| hop.backlog_bytes).sum();
-            let oldest = flow.hops.iter().filter_map(|hop| hop.oldest).min();
-            let hops = flow.hops.iter().map(|hop| hop.state.word());
-            vec![
-                printable(&flow.id),
-                printable(&flow.owner),
-                hops.collect::<Vec<_>>().join(", "),
-                waiting(files, bytes),
-                oldest.map_or_else(String::new, |oldest| {
-                    words::span(clock.seconds_since(oldest))
-                }),
-                way(flow),
-            ]
-        })
-        .collect();
-    let head = ["NAME", "OWNER", "HOPS", "WAITING", "OLDEST", "WAY"];
-    table::plain(&head, &rows)
+    let rows: Vec<Vec<String>> = flows.iter().map(|flow| row(flow, clock)).collect();
+    table::plain(&HEAD, &rows)
+}
+
+fn row(flow: &FlowView, clock: &Clock) -> Vec<String> {
+    let files: u64 = flow.hops.iter().map(|hop| hop.backlog_files).sum();
+    let bytes: u64 = flow.hops.iter().map(|hop| hop.backlog_bytes).sum();
+    let oldest = flow.hops.iter().filter_map(|hop| hop.oldest).min();
+    let hops = flow.hops.iter().map(|hop| hop.state.word());
+    vec![
+        printable(&flow.id),
+        printable(&flow.owner),
+        hops.collect::<Vec<_>>().join(", "),
+        waiting(files, bytes),
+        oldest.map_or_else(String::new, |oldest| {
+            words::span(clock.seconds_since(oldest))
+        }),
+        way(flow),
+    ]
 }
 
 /// All places of a flow.

@@ -10,7 +10,7 @@ use godwit_client::Client;
 
 use super::places::{is, known_form, places, shown};
 use super::when::Clock;
-use super::{connect, far, print_json, table};
+use super::{connect, far, print_json, print_list};
 use crate::args::{by_ssh, typed_of};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
@@ -110,32 +110,22 @@ fn list(place: &mut dyn Listed, json: bool, all: bool) -> Result<(), Failure> {
 }
 
 fn show_exports(rooms: &[ExportRoom], json: bool) {
-    if json {
-        rooms.iter().for_each(print_json);
-        return;
-    }
-    if rooms.is_empty() {
-        print("no export there may be used");
-        return;
-    }
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), human_size);
-    let rows: Vec<Vec<String>> = rooms
-        .iter()
-        .map(|room| {
-            let rights = match (room.read, room.write) {
-                (true, true) => "read, write",
-                (true, false) => "read",
-                _ => "write",
-            };
-            vec![
-                printable(&room.name),
-                rights.to_owned(),
-                size(room.bytes_free),
-                size(room.bytes_total),
-            ]
-        })
-        .collect();
-    print(&table::plain(&["EXPORT", "ACCESS", "FREE", "SIZE"], &rows));
+    let none = "no export there may be used";
+    let head = ["EXPORT", "ACCESS", "FREE", "SIZE"];
+    print_list(json, rooms, none, &head, |room| {
+        let rights = match (room.read, room.write) {
+            (true, true) => "read, write",
+            (true, false) => "read",
+            _ => "write",
+        };
+        vec![
+            printable(&room.name),
+            rights.to_owned(),
+            size(room.bytes_free),
+            size(room.bytes_total),
+        ]
+    });
 }
 
 /// Prints one line for each entry, as `ls -l` does.

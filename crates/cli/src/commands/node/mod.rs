@@ -132,6 +132,24 @@ fn print_json<T: Serialize>(document: &T) {
     print_data(&serde_json::to_string(document).unwrap_or_default());
 }
 
+/// Prints a list: its documents as JSON, the sentence `none` if it is empty, or a table with a row for each entry.
+fn print_list<T: Serialize>(
+    json: bool,
+    entries: &[T],
+    none: &str,
+    head: &[&str],
+    row: impl Fn(&T) -> Vec<String>,
+) {
+    if json {
+        entries.iter().for_each(print_json);
+    } else if entries.is_empty() {
+        print(none);
+    } else {
+        let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
+        print(&table::plain(head, &rows));
+    }
+}
+
 /// An option, as text.
 fn optional(matches: &ArgMatches, name: &str) -> Result<Option<String>, Failure> {
     matches

@@ -6,7 +6,7 @@ use godwit_api::rest::{NewSchedule, ScheduleView};
 use godwit_client::{Client, Schedules};
 
 use super::when::{Clock, time_zone};
-use super::{choosing, optional, print_json, submit, table, text};
+use super::{choosing, optional, print_json, print_list, submit, text};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -86,42 +86,31 @@ fn description(schedule: &ScheduleView, clock: &Clock) -> String {
 
 fn list(json: bool, client: &Client) -> Result<(), Failure> {
     let schedules = Schedules::of(client).list()?;
-    if json {
-        schedules.iter().for_each(print_json);
-        return Ok(());
-    }
-    if schedules.is_empty() {
-        print("there are no schedules; godwit schedule add makes one");
-        return Ok(());
-    }
     let clock = Clock::now();
-    let rows: Vec<Vec<String>> = schedules
-        .iter()
-        .map(|schedule| {
-            let next = match (schedule.disabled, schedule.next) {
-                (true, _) => "disabled".to_owned(),
-                (false, next) => next.map_or_else(|| "never".to_owned(), |next| clock.show(next)),
-            };
-            let job = match &schedule.job {
-                Some(job) => {
-                    let to = [&job.destination].into_iter().chain(&job.more_destinations);
-                    let to: Vec<&str> = to.map(String::as_str).collect();
-                    format!("{} -> {}", job.sources.join(" "), to.join(" "))
-                }
-                None => "cannot be read".to_owned(),
-            };
-            let reason = schedule.reason.as_ref();
-            vec![
-                printable(&schedule.id),
-                printable(&schedule.owner),
-                printable(&format!("{} {}", schedule.cron, schedule.time_zone)),
-                next,
-                printable(&job),
-                reason.map_or_else(String::new, |reason| printable(&reason.text)),
-            ]
-        })
-        .collect();
+    let none = "there are no schedules; godwit schedule add makes one";
     let head = ["NAME", "OWNER", "WHEN", "NEXT", "FROM -> TO", "LAST TIME"];
-    print(&table::plain(&head, &rows));
+    print_list(json, &schedules, none, &head, |schedule| {
+        let next = match (schedule.disabled, schedule.next) {
+            (true, _) => "disabled".to_owned(),
+            (false, next) => next.map_or_else(|| "never".to_owned(), |next| clock.show(next)),
+        };
+        let job = match &schedule.job {
+            Some(job) => {
+                let to = [&job.destination].into_iter().chain(&job.more_destinations);
+                let to: Vec<&str> = to.map(String::as_str).collect();
+                format!("{} -> {}", job.sources.join(" "), to.join(" "))
+            }
+            None => "cannot be read".to_owned(),
+        };
+        let reason = schedule.reason.as_ref();
+        vec![
+            printable(&schedule.id),
+            printable(&schedule.owner),
+            printable(&format!("{} {}", schedule.cron, schedule.time_zone)),
+            next,
+            printable(&job),
+            reason.map_or_else(String::new, |reason| printable(&reason.text)),
+        ]
+    });
     Ok(())
 }

@@ -9,7 +9,7 @@ use godwit_api::rest::{NewWebhook, WebhookView};
 use godwit_client::{Client, Webhooks};
 
 use super::when::Clock;
-use super::{account, optional, print_json, table, text, texts};
+use super::{account, optional, print_json, print_list, text, texts};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print, printable};
 
@@ -101,62 +101,40 @@ fn description(webhook: &WebhookView) -> String {
 
 fn list(json: bool, client: &Client) -> Result<(), Failure> {
     let webhooks = Webhooks::of(client).list()?;
-    if json {
-        webhooks.iter().for_each(print_json);
-        return Ok(());
-    }
-    if webhooks.is_empty() {
-        print("there are no webhooks; godwit webhook add makes one");
-        return Ok(());
-    }
-    let rows: Vec<Vec<String>> = webhooks
-        .iter()
-        .map(|webhook| {
-            let events = match webhook.events.is_empty() {
-                true => "all".to_owned(),
-                false => webhook.events.join(","),
-            };
-            let disabled = if webhook.disabled { "yes" } else { "" };
-            vec![
-                printable(&webhook.id),
-                printable(&events),
-                webhook.owner.as_deref().map_or_else(String::new, printable),
-                disabled.to_owned(),
-                printable(&webhook.url),
-            ]
-        })
-        .collect();
+    let none = "there are no webhooks; godwit webhook add makes one";
     let head = ["NAME", "EVENTS", "OWNER", "DISABLED", "URL"];
-    print(&table::plain(&head, &rows));
+    print_list(json, &webhooks, none, &head, |webhook| {
+        let events = match webhook.events.is_empty() {
+            true => "all".to_owned(),
+            false => webhook.events.join(","),
+        };
+        let disabled = if webhook.disabled { "yes" } else { "" };
+        vec![
+            printable(&webhook.id),
+            printable(&events),
+            webhook.owner.as_deref().map_or_else(String::new, printable),
+            disabled.to_owned(),
+            printable(&webhook.url),
+        ]
+    });
     Ok(())
 }
 
 fn deliveries(id: &str, json: bool, client: &Client) -> Result<(), Failure> {
     let deliveries = Webhooks::of(client).deliveries(id)?;
-    if json {
-        deliveries.iter().for_each(print_json);
-        return Ok(());
-    }
-    if deliveries.is_empty() {
-        print("no messages were sent recently");
-        return Ok(());
-    }
     let clock = Clock::now();
-    let rows: Vec<Vec<String>> = deliveries
-        .iter()
-        .map(|delivery| {
-            let next = delivery.next_attempt;
-            vec![
-                clock.show(delivery.at),
-                printable(&delivery.job),
-                printable(&delivery.event),
-                delivery.attempts.to_string(),
-                printable(&delivery.status),
-                next.map_or_else(String::new, |next| clock.show(next)),
-            ]
-        })
-        .collect();
+    let none = "no messages were sent recently";
     let head = ["AT", "JOB", "EVENT", "ATTEMPTS", "ANSWER", "NEXT ATTEMPT"];
-    print(&table::plain(&head, &rows));
+    print_list(json, &deliveries, none, &head, |delivery| {
+        let next = delivery.next_attempt;
+        vec![
+            clock.show(delivery.at),
+            printable(&delivery.job),
+            printable(&delivery.event),
+            delivery.attempts.to_string(),
+            printable(&delivery.status),
+            next.map_or_else(String::new, |next| clock.show(next)),
+        ]
+    });
     Ok(())
 }
