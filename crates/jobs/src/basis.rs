@@ -7,6 +7,8 @@ pub(crate) mod cluster;
 pub(crate) mod documents;
 pub(crate) mod ends;
 pub(crate) mod error;
+#[cfg(test)]
+pub(crate) mod examples;
 pub(crate) mod owners;
 pub(crate) mod pages;
 pub(crate) mod relay;

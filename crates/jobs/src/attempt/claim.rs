@@ -73,42 +73,11 @@ fn hash(job: &Job, purpose: u8, drawn: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::{JobState, RetryPolicy, StoredPlace, Timestamp};
-
     use super::*;
+    use crate::basis::examples;
 
     fn job(id: &str) -> Job {
-        let place = |site: &str| StoredPlace {
-            site: site.to_owned(),
-            path: "/data".to_owned(),
-        };
-        Job {
-            id: id.to_owned(),
-            label: String::new(),
-            owner: "alice".to_owned(),
-            sources: vec![place("here")],
-            destination: place("siteB"),
-            state: JobState::Queued,
-            reason: None,
-            since: Timestamp(0),
-            next_attempt: None,
-            priority: 0,
-            limit: None,
-            not_before: None,
-            deadline: None,
-            retry: RetryPolicy::default(),
-            attempts: 0,
-            retries: 0,
-            epoch: 0,
-            runner: None,
-            idempotency_key: None,
-            created: Timestamp(0),
-            started: None,
-            ended: None,
-            summary: None,
-            schedule: None,
-            request: None,
-        }
+        examples::job(id, "alice", "siteB")
     }
 
     #[test]

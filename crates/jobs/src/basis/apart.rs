@@ -206,34 +206,11 @@ mod tests {
 
     use godwit_data_port::Exported;
     use godwit_run::Process;
-    use godwit_state::{
-        Actor, Command, FEATURE_LEVEL, NewFamily, NewJob, Op, RetryPolicy, Role, Store, Timestamp,
-    };
+    use godwit_state::{Actor, Command, FEATURE_LEVEL, NewFamily, Op, Role, Store, Timestamp};
     use godwit_worlds::export;
 
     use super::*;
-
-    /// A job from a site to a place.
-    fn new(id: &str, from: &str, (site, path): (&str, &str)) -> NewJob {
-        let place = |site: &str, path: &str| StoredPlace {
-            site: site.to_owned(),
-            path: path.to_owned(),
-        };
-        NewJob {
-            id: id.to_owned(),
-            label: String::new(),
-            owner: "alice".to_owned(),
-            spec: "{}".to_owned(),
-            sources: vec![place(from, "/raw/.")],
-            destination: place(site, path),
-            priority: 0,
-            limit: None,
-            not_before: None,
-            deadline: None,
-            retry: RetryPolicy::default(),
-            idempotency_key: None,
-        }
-    }
+    use crate::basis::examples::new_job;
 
     #[test]
     fn merged_sources_share_their_destination_and_other_children_share_no_directory() {
@@ -263,14 +240,14 @@ mod tests {
         ] {
             let child = |number: usize| {
                 let from = ["siteB", "siteC"][number];
-                new(
+                new_job(
                     &format!("{name}{}", number + 1),
                     from,
                     (site, places[number]),
                 )
             };
             op(Op::SubmitFamily(Box::new(NewFamily {
-                parent: new(&format!("{name}0"), "siteB", (site, places[0])),
+                parent: new_job(&format!("{name}0"), "siteB", (site, places[0])),
                 children: (0..2).map(child).collect(),
             })));
         }

@@ -81,31 +81,14 @@ fn reason() -> Reason {
 #[cfg(test)]
 mod tests {
     use godwit_state::{
-        Actor, Command, FEATURE_LEVEL, JobOp, NewFamily, NewJob, Op, RetryPolicy, Role, Runner,
-        Store, StoredPlace, Timestamp,
+        Actor, Command, FEATURE_LEVEL, JobOp, NewFamily, NewJob, Op, Role, Runner, Store, Timestamp,
     };
 
     use super::*;
+    use crate::basis::examples::new_job;
 
     fn new(id: &str, from: &str, to: &str) -> NewJob {
-        let place = |site: &str, path: &str| StoredPlace {
-            site: site.to_owned(),
-            path: path.to_owned(),
-        };
-        NewJob {
-            id: id.to_owned(),
-            label: String::new(),
-            owner: "alice".to_owned(),
-            spec: "{}".to_owned(),
-            sources: vec![place(from, "/raw/.")],
-            destination: place("here", to),
-            priority: 0,
-            limit: None,
-            not_before: None,
-            deadline: None,
-            retry: RetryPolicy::default(),
-            idempotency_key: None,
-        }
+        new_job(id, from, ("here", to))
     }
 
     #[test]

@@ -262,7 +262,7 @@ pub(crate) mod tests {
         Job {
             sources: vec![place(HERE, source)],
             destination: place("siteB", "/x"),
-            ..crate::queue::order::tests::job(id, "alice", "siteB")
+            ..crate::basis::examples::job(id, "alice", "siteB")
         }
     }
 

@@ -270,4 +270,4 @@ pub(crate) fn rate(own: Option<u64>, shared: &[(Option<u64>, usize)]) -> u64 {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -11,7 +11,7 @@ use godwit_api::grant::Mandate;
 use godwit_jobs::{Clock, Jobs};
 use godwit_state::{Change, Command, FEATURE_LEVEL, Op, Site, Timestamp};
 
-use crate::world::{DEADLINE, World, alice, new, peer, submit, wait_for};
+use crate::world::{DEADLINE, World, alice, new, peer, site, submit, wait_for};
 
 /// 2026-11-24 in the morning.
 const MORNING: i64 = 1_795_503_600_000;
@@ -84,6 +84,14 @@ fn put(jobs: &Jobs, op: Op) {
     jobs.replica().propose_blocking(command).expect("put");
 }
 
+/// A time that the test sets, and the clock that shows it.
+fn hand_set() -> (Arc<AtomicI64>, Clock) {
+    let time = Arc::new(AtomicI64::new(MORNING));
+    let hands = Arc::clone(&time);
+    let clock = Clock::new(move || Timestamp(hands.load(Ordering::SeqCst)));
+    (time, clock)
+}
+
 /// The learned nodes of the site.
 fn learned(jobs: &Jobs) -> Vec<String> {
     let site = jobs.replica().reader().object::<Site>("siteB");
@@ -104,22 +112,13 @@ fn attempt(jobs: &Jobs) -> String {
 #[test]
 fn a_node_is_believed_for_a_day_after_the_first_one_named_it_and_names_no_other() {
     let world = World::new();
-    let time = Arc::new(AtomicI64::new(MORNING));
-    let hands = Arc::clone(&time);
-    let clock = Clock::new(move || Timestamp(hands.load(Ordering::SeqCst)));
+    let (time, clock) = hand_set();
     let sites = Arc::new(Named::default());
     sites.name(FIRST, &[FIRST, SECOND]);
     sites.name(SECOND, &[FIRST, SECOND, THIRD]);
     let jobs = world.start_among_by(sites.clone(), clock);
     put(&jobs, Op::Level(FEATURE_LEVEL));
-    let site = Site {
-        name: "siteB".to_owned(),
-        addresses: vec!["first.example.org".to_owned()],
-        identity: FIRST.to_owned(),
-        comment: String::new(),
-        nodes: Vec::new(),
-    };
-    put(&jobs, Op::Site(Change::Put(site)));
+    put(&jobs, site("siteB", "first.example.org", FIRST));
     attempt(&jobs);
     assert_eq!(learned(&jobs), [FIRST, SECOND]);
     // The second one answers alone, and names a node that the first one does not know.
@@ -146,21 +145,12 @@ fn a_node_is_believed_for_a_day_after_the_first_one_named_it_and_names_no_other(
 #[test]
 fn a_named_node_that_refuses_to_be_of_the_site_is_believed_no_longer_than_before() {
     let world = World::new();
-    let time = Arc::new(AtomicI64::new(MORNING));
-    let hands = Arc::clone(&time);
-    let clock = Clock::new(move || Timestamp(hands.load(Ordering::SeqCst)));
+    let (time, clock) = hand_set();
     let sites = Arc::new(Named::default());
     sites.name(FIRST, &[FIRST, SECOND]);
     let jobs = world.start_among_by(sites.clone(), clock);
     put(&jobs, Op::Level(FEATURE_LEVEL));
-    let site = Site {
-        name: "siteB".to_owned(),
-        addresses: vec!["first.example.org".to_owned()],
-        identity: FIRST.to_owned(),
-        comment: String::new(),
-        nodes: Vec::new(),
-    };
-    put(&jobs, Op::Site(Change::Put(site)));
+    put(&jobs, site("siteB", "first.example.org", FIRST));
     attempt(&jobs);
     let refuse = |refusal: Refusal| {
         *sites.second_refuses.lock().expect("no panic") = Some(refusal);
@@ -189,9 +179,7 @@ fn a_named_node_that_refuses_to_be_of_the_site_is_believed_no_longer_than_before
 #[test]
 fn the_first_node_of_an_idle_site_is_asked_again() {
     let world = World::new();
-    let time = Arc::new(AtomicI64::new(MORNING));
-    let hands = Arc::clone(&time);
-    let clock = Clock::new(move || Timestamp(hands.load(Ordering::SeqCst)));
+    let (_, clock) = hand_set();
     let sites = Arc::new(Named::default());
     sites.name(FIRST, &[FIRST, SECOND]);
     let site = |time: i64| Site {

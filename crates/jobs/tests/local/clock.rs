@@ -9,9 +9,9 @@ use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::JobState;
 use godwit_jobs::{Clock, Jobs};
-use godwit_state::{Change, Command, Op, Site, Timestamp};
+use godwit_state::{Command, Timestamp};
 
-use crate::world::{World, alice, new, submit, wait_for};
+use crate::world::{World, alice, new, site, submit, wait_for};
 
 /// 2026-11-24 in the morning.
 const MORNING: i64 = 1_795_503_600_000;
@@ -40,14 +40,9 @@ impl Hands {
 /// A job with a site without a listener; its first attempt is over.
 fn failed_once(jobs: &Jobs) -> String {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let site = Site {
-        name: "away".to_owned(),
-        addresses: vec![free.expect("an address").to_string()],
-        identity: "gw1-nobody".to_owned(),
-        comment: String::new(),
-        nodes: Vec::new(),
-    };
-    let put = Command::new(Timestamp(MORNING), alice(), Op::Site(Change::Put(site)));
+    let free = free.expect("an address").to_string();
+    let op = site("away", &free, "gw1-nobody");
+    let put = Command::new(Timestamp(MORNING), alice(), op);
     jobs.replica().propose_blocking(put).expect("put");
     let mut away = new("away:/data/x", "here:/to/x");
     let never = vec![Text::from("0s")];

@@ -10,11 +10,11 @@ use godwit_api::grant::Mandate;
 use godwit_api::rest::{FailureGroup, JobState, JobView, Reason, SampleView, Timestamp};
 use godwit_jobs::{Jobs, Seen};
 use godwit_state::{
-    AccessRight, AccessRule, Change, Command, LEVEL_SITES, Op, Role, RuleSite, Site, User,
+    AccessRight, AccessRule, Change, Command, LEVEL_SITES, Op, Role, RuleSite, User,
 };
 use serde_json::json;
 
-use crate::world::{World, alice, new, submit, wait_for};
+use crate::world::{World, alice, new, site, submit, wait_for};
 
 /// Runs each job at once, and sends this report on it.
 struct Faithless {
@@ -138,14 +138,8 @@ fn sane() -> JobSeen {
 /// A job between two sites, at its end or after some seconds.
 fn end_of(jobs: &Jobs) -> JobView {
     for name in ["a", "b"] {
-        let site = Site {
-            name: name.to_owned(),
-            addresses: vec!["192.0.2.1".to_owned()],
-            identity: format!("gw1-{}", name.repeat(52)),
-            comment: String::new(),
-            nodes: Vec::new(),
-        };
-        let put = Command::new(godwit_jobs::now(), alice(), Op::Site(Change::Put(site)));
+        let op = site(name, "192.0.2.1", &format!("gw1-{}", name.repeat(52)));
+        let put = Command::new(godwit_jobs::now(), alice(), op);
         jobs.replica().propose_blocking(put).expect("put");
     }
     let id = submit(jobs, &new("a:/x/s", "b:/y/d"));

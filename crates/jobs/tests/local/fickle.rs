@@ -8,10 +8,10 @@ use std::time::Duration;
 use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, Peer, Question, Refusal, code};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::JobState;
-use godwit_state::{Change, Command, FEATURE_LEVEL, Op, Site};
+use godwit_state::{Command, FEATURE_LEVEL, Op};
 
 use crate::faithless::seen;
-use crate::world::{World, alice, new, peer, submit, wait_for};
+use crate::world::{World, alice, new, peer, site, submit, wait_for};
 
 /// Jobs with the site, each of which asks for its nodes.
 const JOBS: usize = 40;
@@ -67,13 +67,8 @@ fn a_site_that_changes_its_addresses_all_the_time_writes_little_into_the_state()
     };
     put(Op::Level(FEATURE_LEVEL));
     for name in ["a", "b"] {
-        put(Op::Site(Change::Put(Site {
-            name: name.to_owned(),
-            addresses: vec![format!("gw1-{name}.example.org")],
-            identity: format!("gw1-{name}"),
-            comment: String::new(),
-            nodes: Vec::new(),
-        })));
+        let identity = format!("gw1-{name}");
+        put(site(name, &format!("{identity}.example.org"), &identity));
     }
     for _ in 0..JOBS {
         let id = submit(&jobs, &new("a:/x/s", "b:/y/d"));

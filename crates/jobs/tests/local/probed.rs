@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
 use godwit_api::grant::Mandate;
-use godwit_state::{Change, Command, FEATURE_LEVEL, Learn, Op, Site};
+use godwit_state::{Command, FEATURE_LEVEL, Learn, Op};
 
-use crate::world::{DEADLINE, World, alice, new, peer, submit};
+use crate::world::{DEADLINE, World, alice, new, peer, site, submit};
 
 /// Nodes of the first site.
 const NODES: usize = 200;
@@ -48,13 +48,11 @@ fn the_nodes_of_a_silent_site_do_not_hold_up_a_node_that_stops() {
     };
     put(Op::Level(FEATURE_LEVEL));
     for name in ["a", "b"] {
-        put(Op::Site(Change::Put(Site {
-            name: name.to_owned(),
-            addresses: vec![format!("{name}.example.org")],
-            identity: format!("gw1-{name}"),
-            comment: String::new(),
-            nodes: Vec::new(),
-        })));
+        put(site(
+            name,
+            &format!("{name}.example.org"),
+            &format!("gw1-{name}"),
+        ));
     }
     put(Op::Learn(Box::new(Learn {
         site: "a".to_owned(),

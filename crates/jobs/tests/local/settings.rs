@@ -10,11 +10,10 @@ use godwit_api::rest::{JobState, NewJob};
 use godwit_api::settings::{AppliesTo, Setting};
 use godwit_jobs::{Guests, Jobs};
 use godwit_state::{
-    Change, Command, JobFilter, NewJob as Submitted, Op, RetryPolicy, Role, Site, StoredPlace,
-    sortable_id,
+    Command, JobFilter, NewJob as Submitted, Op, RetryPolicy, Role, StoredPlace, sortable_id,
 };
 
-use crate::world::{World, alice, new, wait_for};
+use crate::world::{World, alice, new, site, wait_for};
 
 /// A job for each kind and each setting that only a command takes, with that setting.
 fn refused() -> impl Iterator<Item = (&'static Setting, NewJob)> {
@@ -88,14 +87,7 @@ fn an_old_job_with_such_a_setting_fails_with_its_name() {
     let world = World::new();
     world.write("from/a", b"alpha");
     let jobs = world.start(1);
-    let site = Site {
-        name: "b".to_owned(),
-        addresses: vec!["192.0.2.1".to_owned()],
-        identity: "gw1-b".to_owned(),
-        comment: String::new(),
-        nodes: Vec::new(),
-    };
-    propose(&jobs, Op::Site(Change::Put(site)));
+    propose(&jobs, site("b", "192.0.2.1", "gw1-b"));
     let ends = [
         ["here:/from/a", "here:/to/a"],
         ["here:/from/a", "b:/to/a"],

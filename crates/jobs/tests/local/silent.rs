@@ -9,10 +9,10 @@ use godwit_api::ask::{Answer, AskSites, GoOn, JobSeen, Peer, Question, Refusal, 
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{ChangeJob, JobState, JobView};
 use godwit_jobs::{Clock, Jobs};
-use godwit_state::{Change, Command, FEATURE_LEVEL, Op, Site, Timestamp};
+use godwit_state::{Command, FEATURE_LEVEL, Op, Timestamp};
 use serde_json::json;
 
-use crate::world::{DEADLINE, World, alice, new, peer, submit, wait_for};
+use crate::world::{DEADLINE, World, alice, new, peer, site, submit, wait_for};
 
 /// 2026-11-24 in the morning.
 const MORNING: i64 = 1_795_503_600_000;
@@ -224,13 +224,7 @@ impl Followed {
         };
         put(Op::Level(FEATURE_LEVEL));
         for (name, identity) in [("a", FIRST), ("b", THERE)] {
-            put(Op::Site(Change::Put(Site {
-                name: name.to_owned(),
-                addresses: vec![format!("{identity}.example.org")],
-                identity: identity.to_owned(),
-                comment: String::new(),
-                nodes: Vec::new(),
-            })));
+            put(site(name, &format!("{identity}.example.org"), identity));
         }
         let id = submit(&jobs, &new("a:/x/s", "b:/y/d"));
         wait_for(&jobs, &id, |job| job.state == JobState::Running);

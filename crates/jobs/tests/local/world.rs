@@ -12,7 +12,7 @@ use godwit_api::rest::{JobView, NewJob};
 use godwit_data_port::Exported;
 use godwit_jobs::{Clock, Jobs, JobsConfig};
 use godwit_run::{Env, Home, Process};
-use godwit_state::{Actor, Options, Replica};
+use godwit_state::{Actor, Change, Op, Options, Replica, Site};
 use godwit_worlds::{Nowhere, export, surroundings};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -136,6 +136,17 @@ pub(crate) fn peer(identity: &str) -> Peer {
         addresses: vec![format!("{identity}.example.org")],
         identity: identity.to_owned(),
     }
+}
+
+/// Adds a site by the address and the identity of its first node.
+pub(crate) fn site(name: &str, address: &str, identity: &str) -> Op {
+    Op::Site(Change::Put(Site {
+        name: name.to_owned(),
+        addresses: vec![address.to_owned()],
+        identity: identity.to_owned(),
+        comment: String::new(),
+        nodes: Vec::new(),
+    }))
 }
 
 pub(crate) fn alice() -> Actor {

@@ -1,45 +1,8 @@
 //! Tests of the order of jobs.
 //! Tests no scheduler.
 
-use godwit_state::{JobState, RetryPolicy, StoredPlace, Timestamp};
-
 use super::*;
-
-pub(crate) fn job(id: &str, owner: &str, site: &str) -> Job {
-    Job {
-        id: id.to_owned(),
-        label: String::new(),
-        owner: owner.to_owned(),
-        sources: vec![StoredPlace {
-            site: "here".to_owned(),
-            path: "/data".to_owned(),
-        }],
-        destination: StoredPlace {
-            site: site.to_owned(),
-            path: "/data".to_owned(),
-        },
-        state: JobState::Queued,
-        reason: None,
-        since: Timestamp(0),
-        next_attempt: None,
-        priority: 0,
-        limit: None,
-        not_before: None,
-        deadline: None,
-        retry: RetryPolicy::default(),
-        attempts: 0,
-        retries: 0,
-        epoch: 0,
-        runner: None,
-        idempotency_key: None,
-        created: Timestamp(0),
-        started: None,
-        ended: None,
-        summary: None,
-        schedule: None,
-        request: None,
-    }
-}
+use crate::basis::examples::job;
 
 fn ids(jobs: &[Job]) -> Vec<&str> {
     jobs.iter().map(|job| job.id.as_str()).collect()

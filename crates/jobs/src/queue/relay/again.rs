@@ -109,7 +109,7 @@ mod tests {
     use godwit_state::{Reason, Timestamp};
 
     use super::*;
-    use crate::queue::order::tests::job;
+    use crate::basis::examples::job;
 
     #[test]
     fn a_relay_is_tried_three_times_and_each_time_after_a_failure_of_the_destination() {

@@ -56,7 +56,7 @@ fn digests_cannot_be_forged_unless_the_owner_chose_others() {
 
 #[test]
 fn a_relay_copies_contents_and_deletes_nothing() {
-    let taker = crate::queue::order::tests::job("2zq", "alice", "c");
+    let taker = crate::basis::examples::job("2zq", "alice", "c");
     let of = new(|new| {
         new["kind"] = json!("sync");
         new["settings"] = json!({"delete": ["true"], "xattrs": ["true"], "retry-for": ["0s"]});
@@ -76,7 +76,7 @@ fn a_relay_copies_contents_and_deletes_nothing() {
 
 #[test]
 fn a_destination_says_that_its_relay_is_paused() {
-    let giver = crate::queue::order::tests::job("1zq", "alice", "b");
+    let giver = crate::basis::examples::job("1zq", "alice", "b");
     let [moves, paused] = [false, true].map(|is_paused| told_of(&giver, "3zq", is_paused));
     for text in [&moves, &paused] {
         assert!(
