@@ -66,6 +66,27 @@ impl Timestamp {
             }),
         }
     }
+
+    /// As in `2026-11-24 22:00:05.000000250 UTC`, for sentences. Years without four digits become seconds since 1970.
+    #[must_use]
+    pub fn utc(self) -> String {
+        let time = self
+            .seconds
+            .checked_mul(1_000)
+            .map(godwit_model::Timestamp)
+            .filter(|time| time.rfc3339().parse::<godwit_model::Timestamp>() == Ok(*time));
+        match time {
+            Some(time) => format!(
+                "{}.{:09} UTC",
+                time.utc().trim_end_matches(" UTC"),
+                self.nanoseconds
+            ),
+            None => format!(
+                "{}.{:09} seconds since 1970",
+                self.seconds, self.nanoseconds
+            ),
+        }
+    }
 }
 
 /// The state of an entry at one moment, from the file system.
@@ -143,6 +164,30 @@ const GENERATION_SEED: u64 = STEP;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_in_sentences_are_dates_where_there_is_one() {
+        let shown = |seconds, nanoseconds| {
+            Timestamp {
+                seconds,
+                nanoseconds,
+            }
+            .utc()
+        };
+        assert_eq!(
+            shown(1_795_471_205, 250),
+            "2026-11-23 22:00:05.000000250 UTC"
+        );
+        assert_eq!(shown(-1, 999_999_999), "1969-12-31 23:59:59.999999999 UTC");
+        assert_eq!(
+            shown(i64::MAX, 1),
+            format!("{}.000000001 seconds since 1970", i64::MAX)
+        );
+        assert_eq!(
+            shown(1 << 40, 0),
+            "1099511627776.000000000 seconds since 1970"
+        );
+    }
 
     fn meta() -> Meta {
         let time = Timestamp {

@@ -155,8 +155,9 @@ impl Shared {
             // The contents are compared in any case.
             if times::kept(meta.mtime, mtime) == Kept::Otherwise && !is_touched {
                 differences.push(format!(
-                    "its time is {}.{:09}, and should be {}.{:09}",
-                    meta.mtime.seconds, meta.mtime.nanoseconds, mtime.seconds, mtime.nanoseconds
+                    "its time is {}, and should be {}",
+                    meta.mtime.utc(),
+                    mtime.utc()
                 ));
             }
         }
