@@ -194,7 +194,7 @@ fn ends_are_namespaces_with_cables_and_nothing_of_them_is_left() {
 }
 
 #[test]
-fn a_row_whose_network_cannot_be_made_is_told_and_leaves_nothing() {
+fn a_row_whose_network_cannot_be_made_is_reported_and_leaves_nothing() {
     let work = tempfile::tempdir().expect("make a directory");
     let out = work.path().join("out");
     let world = work.path().join("world");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_told_by_their_entries_and_other_directories_by_their_number() {
+    fn roots_are_recognised_by_their_entries_and_other_directories_by_their_number() {
         let one = [2, 10, 100, 20, 200];
         assert!(is_same_directory(&one, &one));
         // Entries came and went, or one of them was replaced.

@@ -42,7 +42,7 @@ fn each_kind_of_question_has_a_seed() {
 }
 
 #[test]
-fn answers_of_all_kinds_are_read_and_refusals_told() {
+fn answers_of_all_kinds_are_read_and_refusals_too() {
     let seeds = replay("answer_json", check_answer);
     let read = seeds.iter().filter(|seed| Answer::parse(seed).is_ok());
     assert!(read.count() > 10);

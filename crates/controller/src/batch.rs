@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_settled_by_what_their_transfer_told() {
+    fn items_are_settled_by_the_reports_of_their_transfer() {
         let digest = Settlement::Done {
             digest: Some("crc64-nvme:0123456789abcdef".to_owned()),
         };

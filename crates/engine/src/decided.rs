@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_once_at_either_end_in_its_order() {
+    fn each_is_reported_once_at_either_end_in_its_order() {
         let (here, there) = (Decided::default(), Decided::default());
         let (near, far) = (Seen::default(), Seen::default());
         let mut said = vec![here.latest()];
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_does_not_keep_to_it_is_not_told_on_for_ever() {
+    fn a_peer_that_does_not_keep_to_it_is_not_reminded_for_ever() {
         let there = Decided::default();
         let far = Seen::default();
         let said = |number, what, to| Tuned {

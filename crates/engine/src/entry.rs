@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_receives_is_told_that_the_other_end_yields() {
+    fn a_client_that_receives_learns_that_the_other_end_yields() {
         let held = reported(|_| ());
         let pace = "the pace of background transfers is 100 MB/s";
         assert!(held.figure.ends_with(pace), "{}", held.figure);

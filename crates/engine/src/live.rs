@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_pays_under_a_new_limit_for_what_an_old_one_asked() {
+    fn no_request_under_an_old_limit_delays_one_under_a_new_limit() {
         let limit = RateLimit::new(1);
         let now = Instant::now();
         limit.reserve(1_000_000, now);

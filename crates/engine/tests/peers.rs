@@ -255,7 +255,7 @@ fn finish(hand: &mut Hand, seq: u64, failed: u64) {
 }
 
 #[test]
-fn a_failure_that_is_told_after_its_item_was_durable_is_named() {
+fn a_failure_that_is_reported_after_its_item_was_durable_is_named() {
     let seen = Arc::new(Seen::default());
     let (sender, mut hand, thread) = sender_of(&["dir/x"], &seen);
     let (seq, records) = take_all(&mut hand);
@@ -360,7 +360,7 @@ fn a_note_with_the_last_number_ends_no_sender_and_a_daemon_logs_none_of_a_client
 }
 
 #[test]
-fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
+fn decisions_of_the_other_end_are_reported_once() {
     let said = |what, numbers: &[u32]| {
         let tuned = |number: &u32| Tuned {
             number: u64::from(*number),

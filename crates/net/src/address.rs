@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_no_machine_and_of_many_are_told_apart() {
+    fn addresses_of_no_machine_and_of_many_are_distinguished() {
         let is = |text: &str| is_of_a_machine(text.parse().unwrap());
         for text in [
             "192.0.2.1",

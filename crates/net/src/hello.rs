@@ -124,7 +124,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn clients_are_told_apart_and_no_byte_is_taken() {
+    fn clients_are_distinguished_and_no_byte_is_taken() {
         for (bytes, wants) in [
             (hello(&[ALPN_DATA]), Wants::Data),
             (hello(&[b"h2", ALPN_DATA]), Wants::Data),

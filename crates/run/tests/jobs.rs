@@ -247,7 +247,7 @@ fn paths_of_a_job_begin_at_its_base() {
 }
 
 #[test]
-fn failed_entries_are_told_with_their_source_and_their_reason() {
+fn failed_entries_are_reported_with_their_source_and_their_reason() {
     let world = World::new();
     let sockets = [0, 1].map(|number| {
         world.tree(number);

@@ -411,7 +411,7 @@ fn a_store_goes_on_from_a_copy_without_checksums() {
 }
 
 #[test]
-fn an_interrupted_restore_is_told_and_can_be_repeated() {
+fn an_interrupted_restore_is_reported_and_can_be_repeated() {
     let parent = tempfile::tempdir().expect("a directory");
     let (directory, copy) = (parent.path().join("state"), parent.path().join("backup"));
     let replica = open(&directory);

@@ -145,7 +145,7 @@ fn tokens_go_with_their_user() {
 }
 
 #[test]
-fn webhooks_are_told_of_the_states_they_want() {
+fn webhooks_hear_of_the_states_they_want() {
     let mut state = State::new();
     let webhook = Webhook {
         id: "hook".to_owned(),

@@ -113,7 +113,7 @@ fn a_follower_gets_each_event_once_and_resumes() {
 }
 
 #[test]
-fn the_end_of_the_consensus_is_told() {
+fn the_end_of_the_consensus_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let replica = open(directory.path());
     let ended = replica.ended();

@@ -325,7 +325,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn invalid_paths_are_told_apart() {
+    fn invalid_paths_are_distinguished() {
         for (bytes, error) in [
             (&b"/a"[..], PathError::Absolute),
             (b"/", PathError::Absolute),

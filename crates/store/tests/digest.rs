@@ -177,7 +177,7 @@ fn any_number() -> impl Strategy<Value = u64> {
 }
 
 #[test]
-fn overlaps_and_misfits_are_told_apart() {
+fn overlaps_and_misfits_are_distinguished() {
     let digest =
         |offset, bytes: usize| digest_slice(DigestKind::Blake3, offset, 1 << 20, &vec![3; bytes]);
     let mut file = FileDigest::new(DigestKind::Blake3);

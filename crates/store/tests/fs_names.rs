@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 #[test]
-fn a_name_that_is_taken_is_told_or_replaced() {
+fn a_name_that_is_taken_is_reported_or_replaced() {
     for noreplace in [true, false] {
         let tree = Tree::with(|options| options.rename_noreplace = noreplace);
         fs::write(tree.at("file"), "old").unwrap();

@@ -72,7 +72,7 @@ fn every_kind_of_entry_is_found_with_its_state() {
 }
 
 #[test]
-fn a_scan_begins_where_it_is_told() {
+fn a_scan_begins_at_the_given_name() {
     let tree = Tree::new();
     tree.storage.make_directory(&rel("a/b"), 0o755).unwrap();
     tree.put("a/b/file", b"x", &meta(0o600, 1, 0));
@@ -230,7 +230,7 @@ fn an_unlistable_directory_is_reported_and_the_rest_is_listed() {
 }
 
 #[test]
-fn a_directory_that_vanishes_under_the_scan_is_told() {
+fn a_directory_that_vanishes_under_the_scan_is_reported() {
     let tree = Tree::new();
     for number in 0..SCAN_BATCH_ITEMS {
         fs::create_dir(tree.at(&number.to_string())).unwrap();
@@ -248,7 +248,7 @@ fn a_directory_that_vanishes_under_the_scan_is_told() {
 }
 
 #[test]
-fn a_spill_directory_that_is_missing_is_told_and_nothing_is_dropped_silently() {
+fn a_spill_directory_that_is_missing_is_reported_and_nothing_is_dropped_silently() {
     let tree = Tree::new();
     fs::create_dir(tree.at("names")).unwrap();
     fs::write(tree.at("names/first"), "x").unwrap();

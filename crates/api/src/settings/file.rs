@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once_in_their_order() {
+    fn all_mistakes_are_reported_at_once_in_their_order() {
         let text = "threads = 9999\n[serve]\nexport = 'a=/b'\njobs = 0\nkeep-history = 'soon'\n[cp]\nstreams = 'x'\n";
         let found = parse(text).expect_err("wrong");
         let places: Vec<&str> = found

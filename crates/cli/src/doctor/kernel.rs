@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_figure_the_other_side_tells_is_weighed() {
+    fn each_figure_of_the_other_side_is_weighed() {
         for most in [0, 1, 1 << 58, 1 << 63, u64::MAX] {
             for micros in [1, 100, 10_000_000] {
                 for streams in [1, 2, STREAMS_MAX.into()] {

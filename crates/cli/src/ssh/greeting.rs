@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_may_be_typing_is_hurried() {
+    fn a_user_who_may_be_typing_is_not_hurried() {
         let begun = Instant::now();
         let after = |seconds| begun + Duration::from_secs(seconds);
         let limit = |unattended| AnswerLimit {

@@ -198,7 +198,7 @@ fn the_summary_has_its_fields_and_types() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
+fn wrong_usage_has_its_exit_code() {
     as_each_user(|rig| {
         rig.write("a:b", "colon");
         assert_eq!(rig.cp(&["ftp://host/path", "x"]).code, Some(2));

@@ -229,7 +229,7 @@ fn a_divided_job_compares_as_it_was_asked_to() {
 }
 
 #[test]
-fn entries_that_fail_are_told_once_and_all_others_arrive() {
+fn entries_that_fail_are_reported_once_and_all_others_arrive() {
     let (here, there) = two_sites();
     for name in ["a", "b/c", "b/d"] {
         here.write(&format!("export/run42/{name}"), name);

@@ -247,7 +247,7 @@ fn a_port_without_a_listener_differs_from_a_port_of_another_program() {
 }
 
 #[test]
-fn a_directory_that_takes_nothing_is_told() {
+fn a_directory_that_takes_nothing_is_reported() {
     let mut rig = Rig::new();
     doctor(&rig, &["no/such"]).stops("storage", "no/such", "mkdir -p no");
     let found = doctor(&rig, &["no", "godwit://127.0.0.1:1/data"]);
@@ -364,7 +364,7 @@ fn ask(rig: &Rig, home: &Path, question: &Examine) -> Frame {
 }
 
 #[test]
-fn a_node_tells_and_measures_only_for_whom_it_lets_in() {
+fn a_node_answers_and_measures_only_for_those_that_it_lets_in() {
     let mut rig = Rig::new();
     rig.write("export/d/f", "f");
     rig.write("beside/f", "f");

@@ -192,7 +192,7 @@ fn proof(code: FailureCode) -> Proof {
             "folding",
             "a_name_that_is_there_in_other_letters_is_replaced_only_where_it_was_named",
         ),
-        Name => Test("spared", "names_like_temporary_ones_are_told"),
+        Name => Test("spared", "names_like_temporary_ones_are_reported"),
         Type => Run(|rig| {
             rig.make_dirs("taken/f/d");
             rig.cp(&["f", "taken"])

@@ -182,7 +182,7 @@ fn a_destination_without_room_for_one_more_directory_says_what_is_missing_and_wh
 }
 
 #[test]
-fn a_read_only_destination_is_told_and_nothing_is_claimed() {
+fn a_read_only_destination_is_reported_and_nothing_is_claimed() {
     let Some((rig, _)) = mounted("ro") else {
         return missing_destinations();
     };
@@ -225,7 +225,7 @@ fn a_destination_without_write_permission_is_reported() {
 }
 
 #[test]
-fn a_missing_destination_is_told() {
+fn a_missing_destination_is_reported() {
     missing_destinations();
 }
 

@@ -292,7 +292,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: Option<&AtomicBool>) {
 }
 
 #[test]
-fn a_job_that_checks_a_copy_tells_how_far_it_is() {
+fn a_job_that_checks_a_copy_reports_its_progress() {
     const FILES: u64 = 5_000;
     let (here, there) = two_sites();
     for n in 0..FILES {

@@ -28,12 +28,12 @@ fn lost(outcome: &Outcome) -> [u64; 2] {
 }
 
 #[test]
-fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
+fn times_beyond_a_file_system_are_reported_and_their_contents_compared() {
     times_beyond("ext4", &["-F", "-I", "128", "-b", "4096"]);
 }
 
 #[test]
-fn times_beyond_xfs_without_bigtime_are_told_and_their_contents_compared() {
+fn times_beyond_xfs_without_bigtime_are_reported_and_their_contents_compared() {
     let is_there = |name: &str| Command::new(name).arg("-V").output().is_ok();
     if !is_there("mkfs.xfs") {
         return skip("it needs mkfs.xfs");
@@ -95,7 +95,7 @@ fn times_beyond(kind: &'static str, flags: &[&str]) {
 
 /// `chmod` silently drops the bit if the owner is not in the group.
 #[test]
-fn a_set_id_bit_that_the_kernel_drops_is_told() {
+fn a_set_id_bit_that_the_kernel_drops_is_reported() {
     if !needs_root() {
         // Only a superuser can give a directory to a foreign group.
         return;

@@ -442,7 +442,7 @@ fn a_million_names_take_bounded_memory() {
 }
 
 #[test]
-fn a_list_that_cannot_be_used_is_told() {
+fn a_list_that_cannot_be_used_is_reported() {
     let mut rig = Rig::new();
     rig.write("tree/a", "a");
     rig.write("file", "f");

@@ -90,7 +90,7 @@ pub(crate) fn hostile_names(root: &Path) {
 }
 
 #[test]
-fn sorted_manifests_are_equal_byte_for_byte_and_their_digest_is_told() {
+fn sorted_manifests_are_equal_byte_for_byte_and_their_digest_is_shown() {
     let mut world = Rig::new();
     make_tree(&world.path("tree"), 8, &mut Seeded(first_seed(12)));
     hostile_names(&world.path("tree"));

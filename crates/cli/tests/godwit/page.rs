@@ -31,7 +31,7 @@ fn a_browser_signs_in_submits_steers_and_reads_what_limits() {
 }
 
 #[test]
-fn the_page_tells_of_slow_storage_lost_connections_and_changed_copies() {
+fn the_page_names_slow_storage_lost_connections_and_changed_copies() {
     passes("troubles.mjs");
 }
 

@@ -67,7 +67,7 @@ fn a_destination_is_called_as_it_can_be_named() {
 }
 
 #[test]
-fn a_file_is_told_by_its_name() {
+fn a_file_is_named() {
     let mut world = Rig::new();
     world.write("f", "content");
     world.start(&[]);
@@ -240,7 +240,7 @@ fn no_destination_has_a_temporary_name() {
 }
 
 #[test]
-fn a_name_that_is_no_text_is_told_in_base64() {
+fn a_name_that_is_no_text_is_shown_in_base64() {
     let mut world = Rig::new();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     fs::create_dir(world.path(name(b"run\xff"))).expect("made");

@@ -109,7 +109,7 @@ fn a_file_that_is_rewritten_for_seconds_arrives_once_it_rests() {
 }
 
 #[test]
-fn a_file_that_never_rests_fails_alone_and_tells_how_often_it_was_tried() {
+fn a_file_that_never_rests_fails_alone_and_the_attempts_are_counted() {
     let mut rig = Rig::new();
     rig.start(&[]);
     let way = Direction::push(&rig);

@@ -169,7 +169,7 @@ fn a_daemon_that_comes_back_is_found_again_and_one_that_does_not_is_given_up() {
 }
 
 #[test]
-fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
+fn a_damaged_journal_is_reported_and_costs_only_what_it_knew() {
     let damages: [fn(&mut Vec<u8>); 4] = [
         |bytes| bytes[..40].fill(b'x'),
         |bytes| bytes.truncate(bytes.len() - 5),

@@ -16,7 +16,7 @@ use super::rig::Rig;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_node_tells_its_service_manager_that_it_is_ready_lives_and_stops() {
+fn a_node_reports_to_its_service_manager_that_it_is_ready_lives_and_stops() {
     let mut rig = Rig::new();
     let path = rig.path("notify");
     let socket = UnixDatagram::bind(&path).expect("bound");

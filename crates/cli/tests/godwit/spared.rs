@@ -222,7 +222,7 @@ fn nothing_is_deleted_where_what_is_excluded_keeps_a_directory_in_the_way() {
 
 /// The file must be reported, because it may be data of that name, or another transfer may be writing it.
 #[test]
-fn names_like_temporary_ones_are_told() {
+fn names_like_temporary_ones_are_reported() {
     let mut world = Rig::new();
     world.write("tree/f", "content");
     world.start(&[]);

@@ -75,7 +75,7 @@ fn as_many_threads_as_were_asked_for_read_and_write() {
 }
 
 #[test]
-fn bounds_that_were_given_are_told_and_a_number_is_not() {
+fn given_bounds_are_shown_and_a_number_is_not() {
     let rig = rig(&[]);
     let ways = |name: &str| {
         [
@@ -103,7 +103,7 @@ fn bounds_that_were_given_are_told_and_a_number_is_not() {
 }
 
 #[test]
-fn the_client_tells_what_the_other_end_decides() {
+fn the_client_shows_the_decisions_of_the_other_end() {
     let rig = rig(&["--readers", "2..3", "--writers", "4..5"]);
     let push = [
         "--readers",

@@ -250,7 +250,7 @@ fn attributes_that_may_not_be_read_fail_their_file() {
 
 /// Larger than most file systems hold. The attributes arrive if there is room, and are reported otherwise.
 #[test]
-fn attributes_of_any_size_arrive_or_are_told_of() {
+fn attributes_of_any_size_arrive_or_are_reported() {
     let large = |root: &Path, values: usize| {
         fs::create_dir_all(root.join("d")).expect("made");
         for name in ["d", "d/small", "large"] {

@@ -44,7 +44,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_closed_directory_is_told_once_and_the_same_command_works_when_it_is_open() {
+fn a_closed_directory_is_reported_once_and_the_same_command_works_when_it_is_open() {
     let rig = rig();
     let [run42, far] = ["run42", "export/far"].map(|name| rig.path(name));
     for (number, place) in ["ro", "export/ro"].iter().enumerate() {
@@ -81,7 +81,7 @@ fn a_closed_directory_is_told_once_and_the_same_command_works_when_it_is_open() 
 }
 
 #[test]
-fn something_else_in_the_way_is_told_once() {
+fn something_else_in_the_way_is_reported_once() {
     let rig = rig();
     for (place, to) in [
         ("taken", "taken".to_owned()),

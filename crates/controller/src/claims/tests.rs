@@ -333,7 +333,7 @@ fn an_earlier_controller_is_waited_for() {
 }
 
 #[test]
-fn an_older_destination_a_refusal_and_silence_are_told_apart() {
+fn an_older_destination_a_refusal_and_silence_differ() {
     let alone = |word: FailureCode| {
         let mut claims = Claims::new(SECOND, Vec::new(), false);
         claims.serving(SECOND, vec![peer("a")]);

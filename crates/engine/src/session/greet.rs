@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_node_is_told_by_what_it_lacks() {
+    fn an_old_node_is_recognised_by_the_fields_that_it_lacks() {
         let old = Hello::ours("godwit 0.0\n", capability::ALL & !capability::COMPARISON);
         assert!(require_capability(&old, capability::SELECTION, "h:1").is_ok());
         let needed = capability::COMPARISON | capability::SELECTION;

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kinds_of_descriptions_are_told_apart() {
+    fn the_kinds_of_descriptions_are_distinguished() {
         let text = r#"{"sources":["here:/a"],"destination":"b:/c"}"#;
         let own = Stored::parse(text).expect("a description");
         assert_eq!(own.guest, None);

@@ -158,7 +158,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     };
     if nodes.is_draining() {
         if leads {
-            explain_nobody(
+            explain_no_node(
                 this,
                 &JobQueue(reader).due(at, WAITING_EACH, WAITING_MAX)?,
                 &nodes,
@@ -179,7 +179,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     due.retain(|job| !site.unseen.contains(&job.id));
     let mut due = relay::without_strays(queue, reader, due)?;
     if leads {
-        explain_nobody(this, &due, &nodes)?;
+        explain_no_node(this, &due, &nodes)?;
     }
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
@@ -225,7 +225,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
 }
 
 /// Notes the reason for jobs that no node of the cluster takes.
-fn explain_nobody(this: &ThisNode, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
+fn explain_no_node(this: &ThisNode, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
     let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
     let is_told = |job: &Job, why: &Reason| why.code == NO_NODE && away::is_told(job);
     let new = unable.filter(|(job, why)| job.reason.as_ref() != Some(why) && !is_told(job, why));

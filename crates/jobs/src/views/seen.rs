@@ -475,7 +475,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_are_texts_are_told_from_others() {
+    fn settings_that_are_texts_are_distinguished_from_others() {
         for plain in ["dry-run", "streams", "digest", "delete"] {
             assert!(is_plain(plain), "{plain}");
         }

@@ -87,7 +87,7 @@ impl World {
         ));
         let home = self.path("home");
         let served = Arc::clone(&exported);
-        let make_env = move |_: &[godwit_state::Site]| {
+        let make_env = move |_: &[Site]| {
             assert!(!panics.load(Ordering::Relaxed), "on purpose");
             Env {
                 process: process.clone(),

@@ -94,7 +94,7 @@ fn answer_to(bytes: &'static [u8], deadline: Duration) -> (Vec<u8>, AcceptError)
 }
 
 #[test]
-fn an_http_client_is_told_where_it_is() {
+fn an_http_client_learns_where_it_is() {
     let (answer, error) = answer_to(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", PATIENCE);
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");

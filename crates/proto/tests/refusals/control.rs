@@ -346,7 +346,7 @@ fn long_texts_are_cut_between_characters() {
 }
 
 #[test]
-fn decisions_keep_their_bounds_wherever_counters_are_told() {
+fn decisions_keep_their_bounds_wherever_counters_are_reported() {
     let framed = |count: u64, reason: &str| {
         let tuned = |number| Tuned {
             number,

@@ -115,7 +115,7 @@ fn a_part_of_a_list_is_names_with_their_ends() {
 }
 
 #[test]
-fn a_part_and_what_is_taken_are_told_apart() {
+fn a_part_and_what_is_taken_are_distinguished() {
     let taken = NameList::taken(TransferId([1; 16]), 3);
     for wrong in [
         NameList {

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_at_once_again_while_it_lasts_and_when_it_ends() {
+    fn a_loss_is_reported_at_once_again_while_it_lasts_and_when_it_ends() {
         let there = (0..20).map(|step| (true, look(step, step)));
         let away = (0..60).map(|_| (false, None));
         let again = (30..40).map(|step| (true, look(step, step)));

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_told_once_with_its_count() {
+    fn each_kind_is_reported_once_with_its_count() {
         let source = Snapshot {
             xattrs_lost: 1,
             ..Snapshot::default()

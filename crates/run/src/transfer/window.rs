@@ -32,7 +32,7 @@ impl Window {
         end_counters: EndCounters,
         channels: &[ChannelFigures],
     ) -> (EndCounters, Vec<ChannelRate>) {
-        let began_anew = self.samples.back().is_some_and(|last| {
+        let began_again = self.samples.back().is_some_and(|last| {
             let elapsed = |end_counters: &EndCounters| {
                 let of =
                     |side: Option<godwit_engine::Snapshot>| side.map_or(0, |side| side.elapsed_ns);
@@ -42,7 +42,7 @@ impl Window {
                 (elapsed(&end_counters), elapsed(&last.end_counters));
             source < was_source || destination < was_destination
         });
-        if began_anew {
+        if began_again {
             self.samples.clear();
         }
         while self

@@ -111,7 +111,7 @@ mod tests {
     use crate::store::Store;
 
     #[test]
-    fn a_follower_that_stayed_away_too_long_is_told() {
+    fn a_follower_that_stayed_away_too_long_learns_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut store = Store::open(&directory.path().join("state.db")).expect("open");
         let mut batch = store.batch().expect("a batch");

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_is_told_to_every_file_that_existed_and_only_once() {
+    fn a_failed_sync_is_reported_to_every_file_that_existed_and_only_once() {
         let state = SyncState::default();
         let (before, committed, after) = (file("before"), file("committed"), file("after"));
         state.begin(&before.1);

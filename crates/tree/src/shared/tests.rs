@@ -171,7 +171,7 @@ fn a_panic_of_one_reader_leaves_no_thread_waiting() {
 }
 
 #[test]
-fn a_failure_is_told_under_the_number_of_each_destination() {
+fn a_failure_is_reported_under_the_number_of_each_destination() {
     let counting = Arc::new(Counting {
         fails_at: Some(7 * BLOCK as u64),
         pause: Duration::from_millis(1),

@@ -385,7 +385,7 @@ fn absurd() -> impl Strategy<Value = Snapshot> {
 
 proptest! {
     #[test]
-    fn absurd_counters_are_told_without_panic(
+    fn absurd_counters_are_reported_without_panic(
         source in proptest::option::of(absurd()),
         destination in proptest::option::of(absurd()),
         before in absurd(),

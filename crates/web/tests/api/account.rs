@@ -89,7 +89,7 @@ fn guesses_of_the_own_password_are_bounded() {
 }
 
 #[test]
-fn an_account_without_a_password_is_told_so() {
+fn an_account_without_a_password_is_shown_as_such() {
     let (world, _client) = world();
     let body = json!({"current": "correct horse", "new": "battery staple"});
     let local = world.client();

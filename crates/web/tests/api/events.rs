@@ -104,7 +104,7 @@ fn changes_come_as_events_and_a_stream_resumes_after_any() {
 }
 
 #[test]
-fn a_position_that_is_not_kept_is_told_as_gone() {
+fn a_position_that_is_not_kept_is_reported_as_gone() {
     let world = World::new();
     let last = world.replica.reader().last_event().unwrap();
     let far = world.client().with("last-event-id", "999999");

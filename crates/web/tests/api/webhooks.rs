@@ -141,7 +141,7 @@ fn a_receiver_hears_of_a_job_signed_and_again_after_a_failure() {
 }
 
 #[test]
-fn a_receiver_that_is_gone_is_told_nothing_more() {
+fn a_receiver_that_is_gone_gets_no_more_reports() {
     let world = world(&["127.0.0.1"]);
     let client = world.client();
     let (url, got) = receiver(&["410 Gone"]);

@@ -156,8 +156,8 @@ fn a_removed_node_does_not_come_back_by_its_invitation() {
         .expect_err("refused");
     assert_eq!(said.code, code::OTHER_CLUSTER, "{said:?}");
     // A new invitation readmits it, under a new number.
-    let joined_anew = client.join(&rig, &other, &[]).expect("joined");
-    assert!(joined_anew.number > joined.number);
+    let joined_again = client.join(&rig, &other, &[]).expect("joined");
+    assert!(joined_again.number > joined.number);
 }
 
 #[test]

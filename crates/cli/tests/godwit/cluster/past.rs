@@ -26,7 +26,7 @@ fn report(rig: &Rig, id: &str) -> Value {
 }
 
 #[test]
-fn any_node_tells_what_the_nodes_wrote_that_ran_a_job() {
+fn any_node_shows_the_logs_of_the_nodes_that_ran_a_job() {
     let mut site = Site::of(3);
     let there = archive(&site);
     let export = site.nodes[0].export.clone();

@@ -173,7 +173,7 @@ fn assert_counted(site: &Site, bytes: u64) {
 }
 
 #[test]
-fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
+fn a_job_of_three_nodes_and_three_shows_its_whole_course() {
     let (from, to) = (Site::of(3), Site::of(3));
     know(&from, &to);
     let set = from.nodes[0].export.join("set");

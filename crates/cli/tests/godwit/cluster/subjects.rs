@@ -289,7 +289,7 @@ fn every_question_is_answered_to_every_subject_as_the_table_says() {
 
 /// The answer to an asker, and its time, do not depend on the process behind the address.
 #[test]
-fn a_site_that_is_not_reached_is_told_by_one_text_at_one_time() {
+fn a_site_that_is_not_reached_gets_one_text_at_one_time() {
     let mut rig = Rig::new();
     rig.serve(&[]);
     let asker = Key::new(&rig.path("asker"));

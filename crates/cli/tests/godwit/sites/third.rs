@@ -310,7 +310,7 @@ fn the_result_is_taken_over_by_a_node_that_was_away_at_the_end() {
 }
 
 #[test]
-fn access_that_is_taken_back_ends_the_job_also_while_nobody_follows_it() {
+fn access_that_is_taken_back_ends_the_job_also_while_no_node_follows_it() {
     let mut three = Three::new();
     fill(&three.source, 10, 400_000);
     let id = three.submit(&["--limit", "300KB/s"]);

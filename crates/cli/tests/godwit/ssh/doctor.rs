@@ -188,9 +188,9 @@ fn doctor_names_the_fault_of_ssh_or_of_the_remote_program() {
 }
 
 #[test]
-fn closed_ports_are_told_by_direction() {
+fn closed_ports_are_reported_by_direction() {
     with_network(
-        "godwit::ssh::doctor::closed_ports_are_told_by_direction",
+        "godwit::ssh::doctor::closed_ports_are_reported_by_direction",
         || {
             let pair = Pair::new();
             let ports = ("GODWIT_DATA_PORTS", PORTS);

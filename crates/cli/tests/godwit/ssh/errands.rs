@@ -125,7 +125,7 @@ fn a_list_is_there_again_when_the_transfer_restarts() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_or_followed_is_told() {
+fn a_list_that_cannot_be_read_or_followed_is_reported() {
     let (here, other) = two();
     here.write("home/tree/good", "good");
     here.write("list", "good\nmissing\n../file\n");

@@ -93,9 +93,9 @@ fn data_takes_whichever_direction_is_open() {
 }
 
 #[test]
-fn where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_told() {
+fn where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_asked() {
     with_network(
-        "godwit::ssh::network::where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_told",
+        "godwit::ssh::network::where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_asked",
         || {
             let pair = Pair::new();
             Pair::block(&pair.near);

@@ -93,7 +93,7 @@ fn an_agent_that_dies_ends_an_output_and_no_other_one_is_started() {
 }
 
 #[test]
-fn an_agent_with_which_nothing_can_begin_is_told_to_end() {
+fn an_agent_with_which_nothing_can_begin_is_asked_to_end() {
     let far = Far::new();
     far.write("file", "content");
     far.write("home/file", "content");

@@ -63,7 +63,7 @@ fn thread_decisions_of_both_machines_are_reported_here() {
 }
 
 #[test]
-fn faults_of_either_machine_are_told_here() {
+fn faults_of_either_machine_are_reported_here() {
     let (here, other) = two();
     here.write("home/file", "content");
     let missing = here.cp(&["far:nothing", "other:copy"]);

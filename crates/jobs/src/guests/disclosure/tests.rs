@@ -19,7 +19,7 @@ fn reported(event: Value) -> Value {
 }
 
 #[test]
-fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
+fn the_log_of_a_job_shows_its_asker_no_address_without_proof() {
     for code in ["unreachable", "not_godwit", "tls_failed"] {
         let code = FailureCode::parse(code).expect("a code");
         let failure = Failure::new(code, "192.0.2.1:22 said SSH-2.0");
@@ -41,7 +41,7 @@ fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
 
 /// A divided attempt has a summary, whatever it failed by.
 #[test]
-fn the_summary_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
+fn the_summary_of_a_job_shows_its_asker_no_address_without_proof() {
     for (code, is_hidden) in [
         ("not_godwit", true),
         ("tls_failed", true),

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_that_flaps_tells_few_changes_and_one_that_changed_is_told() {
+    fn a_site_that_flaps_notes_few_changes_and_a_changed_one_is_noted() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut state = SiteState::new(start);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_goes_and_comes_back_is_told_at_once() {
+    fn a_site_that_goes_and_comes_back_is_noted_at_once() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut state = SiteState::new(start);

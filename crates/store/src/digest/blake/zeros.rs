@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_zeros_have_the_hash_of_the_standard_and_stop_when_told() {
+    fn long_zeros_have_the_hash_of_the_standard_and_stop_when_asked() {
         let bytes = 2 * UNIT_BYTES + 5000;
         let mut expected = blake3::Hasher::new();
         let piece = vec![0; 1 << 20];

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_seen_and_removed_whole_and_a_failure_is_told() {
+    fn a_tree_is_seen_and_removed_whole_and_a_failure_is_reported() {
         let outside = tempfile::tempdir().expect("make a directory");
         let root = outside.path().join("root");
         for number in 0..40 {

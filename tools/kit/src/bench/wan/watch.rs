@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_told_apart_by_the_port_of_the_server_at_either_end() {
+    fn connections_are_distinguished_by_the_port_of_the_server_at_either_end() {
         let text = "0 0 10.77.0.1:41000 10.77.0.2:5201 bbr wscale:9,9 rto:300 rtt:50.1/0.2 mss:1448\n\
                     0 9 10.77.0.1:41002 10.77.0.2:5201 bbr rtt:60.1/0.2 x\n\
                     0 0 [fd00::1]:3 [fd00::2]:7 cubic rtt:1/0.5\nnonsense\n";

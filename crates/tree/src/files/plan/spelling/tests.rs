@@ -195,7 +195,7 @@ fn has(storage: &MemoryStorage, path: &str, content: &str) {
 }
 
 #[test]
-fn of_two_new_files_the_first_keeps_the_name_and_every_later_run_tells_of_the_other() {
+fn of_two_new_files_the_first_keeps_the_name_and_every_later_run_names_the_other() {
     let storage = MemoryStorage::folding();
     let mut run = Run::new(Arc::new(storage.clone()));
     run.file("README", "bigger");
