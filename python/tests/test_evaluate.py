@@ -163,7 +163,7 @@ def test_a_watched_node_of_the_command_changes_no_plan():
         {"name": "far", "socket": "/run/far.sock"},
     )
     assert plan.text == plans.load("quick", places).text
-    # Sets of another size are those of another plan.
+    # A plan with data sets of another size is another plan.
     assert plans.load("memznet", places, run={"fit": True}).text != plans.load("memznet", places).text
     for wrong in ("siteB", "=https://b", "siteB=", "b=https://b,c,d,e"):
         with pytest.raises(godwit.SetupError, match="--watch"):

@@ -430,7 +430,7 @@ mod tests {
             (14, failed()),
         ];
         assert_eq!(ended(true), expected);
-        // A transfer that was cut off vouches for nothing but the parts that are done.
+        // A transfer that was cut off settles only the parts that are done.
         let back = || Settlement::Back {};
         let expected = [
             (10, digest),

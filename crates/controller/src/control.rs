@@ -79,7 +79,7 @@ pub struct Order<'a> {
     pub traffic: &'a (dyn Fn() -> Vec<Traffic> + Sync),
     /// Stores the notes that workers send about nodes.
     pub note: &'a (dyn Fn(&str) + Sync),
-    /// Says without which nodes the job goes on, or that none is missing.
+    /// Reports the nodes without which the job continues, or that no node is missing.
     pub without: &'a (dyn Fn(Option<Reason>) + Sync),
 }
 

@@ -9,7 +9,7 @@ use godwit_proto::{ANNOUNCED_MAX, Announced};
 /// Which of its addresses a daemon announces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Announce {
-    /// All addresses that it listens on, on all interfaces.
+    /// All addresses on which the daemon listens, of all interfaces.
     #[default]
     All,
     /// No address: a client finds only the channel that it dialled.

@@ -81,7 +81,7 @@ impl Destinations {
         }
     }
 
-    /// A lane waits, or goes on.
+    /// A lane waits, or continues.
     pub(crate) fn note_wait(&mut self, now: Duration, who: Destination, lane: u64, waits: bool) {
         if let Some(one) = self.ones.get_mut(who.0) {
             one.lanes.insert(lane, (now, waits));

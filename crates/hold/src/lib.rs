@@ -106,7 +106,7 @@ pub enum Outcome<B, E> {
 pub struct Figures {
     /// Bytes that were read from storage.
     pub read_bytes: u64,
-    /// Bytes of those that had been read before.
+    /// Bytes of `read_bytes` that had been read before.
     pub again_bytes: u64,
     /// Bytes that are kept now, as the bound counts them.
     pub kept_bytes: u64,

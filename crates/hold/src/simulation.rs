@@ -77,7 +77,7 @@ struct Course {
 enum Event {
     /// A thread asks for its next block.
     Next(usize, usize),
-    /// A question is asked again; of several such events, only that with the last number counts.
+    /// A question is asked again. Of several such events of a question, the one with the last number counts.
     Again(AskId, u64),
     /// The storage has answered.
     Read(ReadId),

@@ -40,7 +40,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(3);
 const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 const LISTED_WITHIN: Duration = Duration::from_secs(2);
 const CHANGED_WITHIN: Duration = Duration::from_secs(5);
-/// How long one extent may take. A node that reads it from slow storage answers every half second.
+/// Deadlines of one extent. A node that still reads from slow storage says so every half second.
 const EXTENT: Limits = Limits {
     silent: Duration::from_secs(2),
     all: Duration::from_secs(5),

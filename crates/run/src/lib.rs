@@ -68,7 +68,7 @@ impl Runner {
         done
     }
 
-    /// Checks a copy within a job that goes on afterwards: the control stays open. `spec` is a verification.
+    /// Checks a copy within a job that continues afterwards: the control stays open. `spec` is a verification.
     ///
     /// # Errors
     /// The check was not possible, or was stopped. A copy that differs counts as checked.

@@ -399,7 +399,7 @@ fn a_parent_follows_any_sequence_of_changes() {
             7 => JobOp::Cancel { comment: None },
             _ => JobOp::Retry,
         };
-        // A complete child stays so; a new family goes on.
+        // A complete child stays complete; a new family continues.
         if states(&state)[1..]
             .iter()
             .all(|state| *state == JobState::Complete)

@@ -164,7 +164,7 @@ fn key_of(name: &[u8]) -> u128 {
 fn filter_bits(key: u128, words: usize) -> [(usize, u64); 4] {
     let bits = words as u128 * 64;
     [0, 32, 64, 96].map(|shift| {
-        // Quarters have 32 bits, more than any filter needs.
+        // A quarter of the key has 32 bits, which suffice for each filter.
         let bit = (((key >> shift) & u128::from(u32::MAX)) * bits) >> 32;
         ((bit / 64) as usize, 1 << (bit % 64))
     })

@@ -131,7 +131,7 @@ pub(crate) fn merged(own: BufferFiles, others: Answers, most: usize) -> BufferFi
             _ => silent.push(name),
         }
     }
-    // Behind the end of a page that goes on, its node may have files that are not known yet.
+    // If a node has further pages, its files behind the end of this page are not known yet.
     let ends = pages.iter().filter_map(|page| page.next.clone());
     let end = ends.min();
     let mut files: BTreeMap<_, BufferFile> = BTreeMap::new();

@@ -369,7 +369,7 @@ mod tests {
         assert!(judged(true, true).is_ok());
         let no = judged(false, true).expect_err("outdated");
         assert!(no.code().is_one_of(&[FailureCode::NoMajority]));
-        // Work that has begun goes on for a moment.
+        // Work that has begun continues for a moment.
         assert!(matches!(look(Err(no)), Look::Unread(_)));
     }
 

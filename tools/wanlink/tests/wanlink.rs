@@ -96,7 +96,7 @@ fn a_full_queue_drops_the_rest_of_a_burst() {
             assert_eq!((bytes, buffer[0]), (972, number));
         }
         let [there, _] = link.finish();
-        // The line takes 8 ms for each, so that a slow machine cannot make room for all of a hundred.
+        // The link needs 8 ms for each packet. So the queue overflows even if a slow machine sends late.
         assert!(there.of("queue_full") > 0, "{there:?}");
         assert!(
             (18_000..=20_000).contains(&there.of("queue_bytes_max")),

@@ -95,9 +95,9 @@ pub enum BufferAnswer {
     Files(BufferFiles),
     /// How many files changed.
     Changed {
-        /// Files that are as asked now.
+        /// Files with the wanted state now.
         files: u64,
-        /// Files that are not, because others have reserved the room.
+        /// Files that did not change, because others have reserved the room.
         refused: u64,
     },
 }

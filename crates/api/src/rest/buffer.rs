@@ -25,7 +25,7 @@ pub struct BufferView {
     /// Bytes of those that go to slow storage now.
     #[serde(default)]
     pub bytes_draining: u64,
-    /// Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time.
+    /// Clean bytes that stay: their files are pinned, or kept until a time.
     #[serde(default)]
     pub bytes_kept: u64,
     /// Since when the oldest content is on flash.
@@ -104,7 +104,7 @@ pub struct BufferNode {
     /// Files of those that were put aside until a user acts.
     #[serde(default)]
     pub files_aside: u64,
-    /// Bytes of those that can be evicted, but stay.
+    /// Clean bytes that stay.
     pub bytes_kept: u64,
     /// Files with extents. A large file has some at several nodes.
     pub files: u64,
@@ -279,9 +279,9 @@ pub struct RetryDrain {
 /// The result of a change.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct BufferChanged {
-    /// Files that are as asked now. A file counts at each node that has a part of it.
+    /// Files with the wanted state now. A file counts at each node that has a part of it.
     pub files: u64,
-    /// Files that are not, because others have reserved the room.
+    /// Files that did not change, because others have reserved the room.
     pub refused: u64,
     /// A row for each node of the cluster, this one first; none if the node is alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! The documents of flows: data that goes on from place to place.
+//! The documents of flows: data that moves from place to place.
 //! Starts nothing.
 
 use serde::{Deserialize, Serialize};

@@ -189,7 +189,7 @@ pub struct JobView {
 pub struct DestinationCount {
     /// Number of destinations or sources.
     pub total: u64,
-    /// Number of those that are complete.
+    /// Number of complete ones.
     pub complete: u64,
     /// Whether they are the sources of a job that gathers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -57,7 +57,7 @@ impl Merge {
     }
 }
 
-/// The place that tells a job of a parent from the others: its destination, or its source if all have one destination.
+/// The place that distinguishes a job of a parent: its destination, or its source if all have one destination.
 #[must_use]
 pub fn own_place<'a>(job: &'a JobView, all: &[JobView]) -> &'a str {
     let is_merged = all.len() > 1 && all.iter().all(|one| one.destination == job.destination);

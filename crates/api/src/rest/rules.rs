@@ -267,7 +267,7 @@ pub struct AuditView {
 pub struct Health {
     /// `ok` or `ready`.
     pub status: String,
-    /// Parts of the node that do not work, without which it goes on.
+    /// Parts of the node that do not work. The node serves without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

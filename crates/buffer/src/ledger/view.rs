@@ -111,7 +111,7 @@ impl<'a> FileList<'a> {
         }
     }
 
-    /// Adds files in the order of [`Ledger::keys`]. Looks at no more than `work` files and extents, and goes on there at the next call.
+    /// Adds files in the order of [`Ledger::keys`]. Looks at no more than `work` files and extents; the next call continues there.
     /// Returns whether the list is complete.
     pub fn look(&mut self, ledger: &Ledger, work: usize) -> bool {
         // A step that looks at a file only would not come further.

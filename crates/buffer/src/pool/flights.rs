@@ -83,7 +83,7 @@ pub enum Landed<T, E> {
     Failed(E),
     /// The work gave no sign of life for too long.
     Silent,
-    /// The work goes on, and took too long for this reader.
+    /// The work continues, and this reader stopped waiting.
     Late,
     /// The work has not begun.
     Waits,

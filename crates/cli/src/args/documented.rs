@@ -75,7 +75,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             continue;
         }
         let command = commands.last_mut().expect("one");
-        // `2` before a redirection is no word of the command.
+        // `2` before a redirection names a descriptor and is no argument.
         let is_descriptor = "<>".contains(sign) && word.as_deref() == Some("2");
         command.extend(word.take().filter(|_| !is_descriptor));
         match sign {

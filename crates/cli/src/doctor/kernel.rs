@@ -31,7 +31,7 @@ struct Buffer {
     there: Option<String>,
 }
 
-/// Looks at the buffers. Comes last, because it weighs them against all other bounds.
+/// Checks the socket buffers. Runs last: it compares the buffers with all other bounds.
 pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Findings) {
     // A transfer makes up for small buffers with as many streams as it may have.
     let streams = u64::from(settings.streams.most);

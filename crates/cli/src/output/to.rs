@@ -18,7 +18,7 @@ pub(crate) struct To {
 pub(super) const BEHIND: &str = ", behind";
 
 impl To {
-    /// Destinations by their names as typed. `behind` tells by its number whether a destination is behind.
+    /// Destinations by their names as typed. `behind` says by its number whether a destination is behind.
     pub(crate) fn all(
         names: &[String],
         behind: &Arc<dyn Fn(usize) -> bool + Send + Sync>,

@@ -61,7 +61,7 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Listens below `directory`, and passes each connection of this user or the superuser to `answer`, several at once. A waiting
-    /// connection does not delay others. `number` tells several transfers of this process apart.
+    /// connection does not delay others. `number` distinguishes the transfers of this process.
     pub(super) fn start(
         directory: &Path,
         number: Option<usize>,

@@ -105,7 +105,7 @@ pub(crate) fn shown(rig: &Rig) -> Option<Value> {
     serde_json::from_str(&outcome.out).ok()
 }
 
-/// Waits until the flow `night` of a node is so.
+/// Waits until the flow `night` of a node passes the test.
 #[track_caller]
 pub(crate) fn wait(rig: &Rig, is_it: impl Fn(&Value) -> bool) -> Value {
     let until = Instant::now() + DEADLINE;

@@ -11,7 +11,7 @@ use godwit_testkit::needs_root;
 
 use super::rig::Rig;
 
-/// Everything that a data set is: type, mode, modification time and contents of each name, the root's included.
+/// Mode, modification time and contents of each entry of a data set, with its root.
 type Known = BTreeMap<String, (u32, i64, i64, Vec<u8>)>;
 
 /// Makes a data set; returns the output and the files.

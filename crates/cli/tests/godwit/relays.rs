@@ -45,7 +45,7 @@ impl World {
         outcome.out
     }
 
-    /// Submits a job to both sites while the second one is away, and starts that one after the end; the id of the job.
+    /// Submits a job to both sites while the second one is away, and starts that site after the end. Returns the id of the job.
     #[track_caller]
     fn half(&mut self, more: &[&str]) -> String {
         self.half_of("here:/data/run42", more)

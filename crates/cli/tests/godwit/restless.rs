@@ -51,7 +51,7 @@ impl Direction {
         }
     }
 
-    /// Copies a tree with a file that is rewritten all the time. The other file must arrive without waiting for that one. After its
+    /// Copies a tree with a file that is rewritten all the time. The other file must arrive without a wait for the first one. After its
     /// arrival `meanwhile` runs, and then the rewriting stops.
     fn run(&self, rig: &Rig, meanwhile: impl Fn(&mut Process)) -> Outcome {
         fs::create_dir(&self.tree).expect("made");

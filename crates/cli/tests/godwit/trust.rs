@@ -68,7 +68,7 @@ impl Trust {
         fs::create_dir_all(self.a.export.join("in")).expect("made");
     }
 
-    /// Asks as C does, with C's key and nothing else of C's program.
+    /// Asks with the key of C, by a client of the test.
     fn c_asks(&self, of: &Rig, question: &Question) -> Result<Answer, Refusal> {
         ask(&self.c, of, None, question)
     }

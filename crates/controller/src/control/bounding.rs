@@ -7,7 +7,7 @@ use super::{Driver, Mate, Picture};
 use crate::bound::Offered;
 
 impl Driver<'_> {
-    /// Leaves those mates in the crew that take part. This node always does.
+    /// Removes mates from the crew that take no part. This node always takes part.
     pub(super) fn bound_crew(&self, picture: &mut Picture, crew: &mut Vec<Mate>) {
         let own = &self.node.runner.node;
         let named = crew.iter().map(|mate| Offered {

@@ -64,7 +64,7 @@ impl Nodes {
             .collect()
     }
 
-    /// A tenth of a second. The nodes may follow no more than the limit together.
+    /// Simulates a tenth of a second. The rates that the nodes follow must not exceed the limit in sum.
     fn look(&mut self) {
         self.now += LOOK;
         if self.now.subsec_millis() == 0 {

@@ -21,7 +21,7 @@ pub(super) struct LeaseOutcome {
     pub(super) unread: Verdict,
 }
 
-/// Whether an item is one of those by which the pace of nodes is measured.
+/// Whether the pace of nodes is measured by this item.
 pub(super) const fn is_paced(task: &Task) -> bool {
     matches!(task, Task::Scan { .. } | Task::Part { .. })
 }

@@ -177,7 +177,7 @@ impl Here {
     }
 
     /// Whether the asker may write at the place of a claim. The id of a claim can be known to others: an asker that neither holds the claim
-    /// nor may write there does not learn the place, or that the claim exists. The name of its job does not suffice, either.
+    /// nor may write there does not learn the place, or that the claim exists. The name of the job of a claim gives no right, either.
     fn may_change(&self, claim: ClaimId, by: &By, may: &May<'_>) -> Result<(), Refusal> {
         let claims = self.claims();
         let place = claims.place_of(claim).ok_or_else(|| no_such(claim))?;

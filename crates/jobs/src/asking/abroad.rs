@@ -29,7 +29,7 @@ pub(crate) fn waits_for_attempt(seen: &JobSeen) -> bool {
         && view.reason.as_ref().is_some_and(|why| passes(&why.code))
 }
 
-/// The jobs that this node follows and that wait. True are those to be tried now.
+/// The waiting jobs that this node follows; `true` means that the job is due now.
 #[derive(Default)]
 pub(crate) struct Abroad(Mutex<HashMap<String, bool>>);
 

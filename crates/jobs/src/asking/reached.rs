@@ -34,7 +34,7 @@ pub(crate) struct Living {
     pub(crate) answered: bool,
 }
 
-/// Whether a question goes on: asked by the threads that ask several nodes at once.
+/// Whether a question continues. Threads that ask several nodes at once call this.
 pub(crate) type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// The site by a node of it that answers now, and all its nodes that serve the place. A site

@@ -409,7 +409,7 @@ impl Answered {
 
 impl EventSink for Answered {
     fn tell(&self, event: Event) {
-        // A check tells its progress twice a second.
+        // A check reports its progress twice a second.
         if matches!(event, Event::Different(_)) || self.job.is_cancelled() {
             self.ends.cancel();
         }

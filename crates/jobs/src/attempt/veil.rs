@@ -23,7 +23,7 @@ pub(crate) fn without_home(jobs: &Path, text: &str) -> String {
     })
 }
 
-/// The same for the message of an event that concerns no entry.
+/// Hides the directory of the node in the message of an event that concerns no entry.
 pub(super) fn hide_home(jobs: &Path, event: &mut Event) {
     if let Event::Error(ErrorEvent { message, .. }) | Event::Note { message } = event {
         *message = without_home(jobs, message);

@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     pub(crate) sites: Vec<Site>,
 }
 
-/// Whether a node takes these settings. Asked again before each attempt: an older version kept jobs with any.
+/// Checks the settings of a job. Runs again before each attempt, because an older version checked no settings.
 pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
     let checked = new.kind.check_settings(new.settings.keys());
     let checked = checked.map_err(|error| error.to_string());

@@ -233,7 +233,7 @@ pub(crate) fn choose(
     plan
 }
 
-/// The job that goes in the place of the chosen one: of those with its parent and priority the first whose sites run the fewest jobs.
+/// The job that starts instead of the chosen one: the first job of the same parent and priority whose sites run the fewest jobs.
 fn fairest(left: &[Job], chosen: usize, counts: &Counts, rules: &Rules) -> usize {
     let parent_of = |job: &Job| rules.parents.get(&job.id);
     let Some((job, parent)) = left

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(sum.forecast.map(|one| one.likely), Some(Timestamp(9)));
         assert_eq!(sum.bottleneck, Some(Bottleneck::Network));
         assert_eq!(sum.at, Timestamp(7));
-        // The amounts of ended attempts are not among those of the running ones.
+        // The sum leaves out the amounts of ended attempts.
         assert_eq!(sum.moved.bytes, 40);
     }
 

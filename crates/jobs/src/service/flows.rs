@@ -12,7 +12,7 @@ use crate::queue::flow::{self, HopNow, Next};
 use crate::queue::reasons::Now;
 use crate::queue::{schedule, submit};
 
-/// Why the owner of a flow may have no further waiting job, if that is so.
+/// The reason why the owner of a flow may have no further waiting job; `None` if one more is allowed.
 type Full<'a> = dyn Fn() -> Option<Reason> + 'a;
 
 /// The questions of flows to this node.

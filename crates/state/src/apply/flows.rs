@@ -89,7 +89,7 @@ impl Flows<'_> {
         jobs::submit(self.0, &run.job, None)
     }
 
-    /// Adds the amount of the latest run of a hop. Deletes that run if it moved nothing, and runs beyond those that are kept.
+    /// Adds the amount of the latest run of a hop. Deletes this run if it moved nothing, and the oldest runs if too many are kept.
     /// Returns the amount that the run is known to have left behind.
     fn settle(&self, hop: &mut Hop) -> Result<Amount, Stop> {
         let latest = match hop.runs.last() {

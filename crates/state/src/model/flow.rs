@@ -1,4 +1,4 @@
-//! Owns flows: data that goes on from place to place. Each hop is a job that runs again and again.
+//! Owns flows: data that moves from place to place. Each hop is a job that runs again and again.
 //! Decides no start of a run; the leader does.
 
 use std::ops::RangeInclusive;

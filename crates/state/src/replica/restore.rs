@@ -66,7 +66,7 @@ pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored,
     })
 }
 
-/// Age of the state of a node that goes on alone.
+/// Age of the state of a node that continues alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StateAge {
     /// The latest state that the node has.

@@ -202,7 +202,7 @@ fn marks(target: &Target) -> HashSet<TempName> {
     marks_above(target.config.tag, &target.config.mapping)
 }
 
-/// The marks of these paths and of those above. Each path counts once: many destinations may lie in one deep directory.
+/// The marks of these paths and of all directories above. Each path counts once: many destinations may lie in one deep directory.
 fn marks_above(tag: u64, paths: &[RelPath]) -> HashSet<TempName> {
     let mut marks = HashSet::new();
     for path in paths {

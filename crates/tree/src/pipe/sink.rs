@@ -46,7 +46,7 @@ struct Part {
     digest: Digest,
 }
 
-/// Memory of a part beside its bytes: a sender may cut a file into pieces of one byte.
+/// Memory of a part in addition to its bytes. It counts because a sender may cut a file into pieces of one byte.
 const PART_BYTES: usize = 128;
 
 impl Part {

@@ -24,7 +24,7 @@ struct Steady {
     since: Duration,
     /// Time of the last window with about this rate.
     seen: Option<Duration>,
-    /// Since when the rates of windows have been far from this one.
+    /// The time since which window rates are far from the usual rate.
     far: Option<Duration>,
     /// Consecutive windows with a lower rate in a queue.
     crowded: u32,

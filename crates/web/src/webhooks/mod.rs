@@ -55,7 +55,7 @@ pub(crate) struct Webhooks {
 struct DeliveryTurns {
     /// The webhook of each delivery in progress.
     webhooks: HashMap<u64, String>,
-    /// The turn that each webhook with due deliveries had last.
+    /// The latest turn of each webhook with due deliveries.
     turns: HashMap<String, u64>,
     turn: u64,
 }

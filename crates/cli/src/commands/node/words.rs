@@ -152,7 +152,7 @@ pub(super) fn seconds_left(progress: &ProgressView) -> Option<f64> {
     Some(likely.0.saturating_sub(progress.at.0).max(0) as f64 / 1_000.0)
 }
 
-/// The foretold end: the likely time, and the times between which eight of ten jobs end.
+/// The forecast of the end: the likely time, and the span in which eight of ten jobs end.
 pub(super) fn ends(progress: &ProgressView, clock: &Clock) -> String {
     let Some(forecast) = &progress.forecast else {
         return String::new();

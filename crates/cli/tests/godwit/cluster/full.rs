@@ -1,4 +1,4 @@
-//! A full destination of several nodes: a divided job waits for room, and then goes on at all of them.
+//! A full destination of several nodes: a divided job waits for room, and then continues at all of them.
 //! Leaves a destination of one node to `sites`.
 
 use std::fs;

@@ -34,7 +34,7 @@ fn a_divided_pull_whose_node_is_killed_goes_on_where_it_runs() {
     assert_eq!(rules(&here), 0);
     let (from, to) = (there.export.join("run42"), here.export.join("e/run42"));
     assert_identical_to_rsync("-aHO", &from, &to);
-    // A later change by a user stays: no attempt goes on at either site.
+    // A later change by a user stays: no attempt continues at either site.
     let files: Vec<PathBuf> = files_below(&to).iter().map(|file| to.join(file)).collect();
     assert_eq!(files.len(), 30);
     for file in &files {

@@ -34,7 +34,7 @@ fn a_hop_that_a_site_refuses_moves_nothing_and_stops_no_other() {
     let flow = wait(c, |flow| state(flow, 0) == "failed");
     assert_eq!(flow["hops"][1]["run"], Value::Null, "{flow}");
     trust.assert_untouched();
-    // A lets C write, and not read: the first hop goes on, and the second one does not.
+    // A lets C write, and not read: the first hop runs, and the second one does not.
     allow(b, &c.identity, &["--read"]);
     allow(a, &c.identity, &["--write"]);
     let flow = wait(c, |flow| files(flow, 0) == 2 && state(flow, 1) == "failed");

@@ -16,8 +16,8 @@ use crate::queue::relay;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
 
-/// Settings that each hop has unless its job sets them otherwise: a file is read back before it has its name, so no file goes on that was
-/// not checked; and small files do not wait behind large ones.
+/// Defaults of the settings of each hop. A file is read back before it gets its name, so the next hop takes only checked files. Small
+/// files do not wait behind large ones.
 const DEFAULTS: [(&str, &str); 2] = [("verify", "true"), ("order", "random")];
 
 /// Checks the jobs of a flow's hops, and returns them in the form that is kept. `who` is the owner, and the role of the user that puts

@@ -51,7 +51,7 @@ pub(super) fn add_finds(
     let kind = if is_close { Kind::Close } else { Kind::Scan };
     let scan = rows::find(db, work.id, number)?;
     let holds = |row: &Row| {
-        // A close leaves regions to others only once. Otherwise settled regions would be found again.
+        // A close hands its regions to other leases once. A second time, regions that are settled would be offered again.
         let is_new = !is_close || row.bytes == 0;
         row.kind == kind && row.state == State::Leased && row.lease == Some(lease) && is_new
     };

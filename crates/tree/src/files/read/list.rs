@@ -165,7 +165,7 @@ impl ListWork {
     }
 
     /// Offers the directories above a name that are not offered yet, even if rules exclude them. False if the batch is full before the
-    /// last one; the next call goes on there.
+    /// last one; the next call continues there.
     pub(crate) fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<bool, Fault> {
         let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
             return Ok(true);

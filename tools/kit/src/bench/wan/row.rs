@@ -86,7 +86,7 @@ pub(super) enum Who {
     /// `godwit cp` with its defaults and these options.
     Godwit {
         what: What,
-        /// The end of the client: a client at the source pushes, one at the destination pulls.
+        /// Where the client runs: at the source it pushes, at the destination it pulls.
         client: Side,
         options: Vec<&'static str>,
     },
