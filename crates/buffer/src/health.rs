@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_go_on_for_ever() {
+    fn probes_continue_for_ever() {
         let mut watch = Watch::default();
         watch.take_out(at(0), Cause::Hung);
         for _ in 0..50 {

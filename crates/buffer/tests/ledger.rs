@@ -388,7 +388,7 @@ fn a_list_of_files_takes_few_extents_at_a_time_and_is_the_same() {
 }
 
 #[test]
-fn a_page_of_long_paths_is_short_and_the_next_one_goes_on_behind_it() {
+fn a_page_of_long_paths_is_short_and_the_next_one_continues_behind_it() {
     let mut ledger = ledger(&[4096], never());
     let name = |number: u32| format!("{number:03}{}", "\u{1}".repeat(4000));
     for number in 0..100 {

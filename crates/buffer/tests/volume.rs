@@ -131,7 +131,7 @@ fn a_torn_end_is_no_damage_and_damage_before_the_end_is() {
 }
 
 #[test]
-fn frames_go_on_after_a_torn_end() {
+fn frames_continue_after_a_torn_end() {
     let (disk, superblock) = disk_with(3);
     disk.rot(log_at(&superblock) + 2 * 4096 + 60, 1);
     let (volume, extents) = Volume::open(disk.clone(), NODE).expect("opened");

@@ -218,7 +218,7 @@ fn next(events: &mut Events<'_>) -> News {
 }
 
 #[test]
-fn a_broken_stream_of_events_goes_on_after_the_last_one() {
+fn a_broken_stream_of_events_continues_after_the_last_one() {
     let moved = r#"{"job":"0abc","progress":{"at":"2026-01-01T00:00:00Z","bytes":7,"bytes_total":9,"files":0,"streams":1,"failed":0}}"#;
     let answers = vec![
         stream(&format!(

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_node_goes_on_once_the_others_stand_still() {
+    fn a_slow_node_continues_once_the_others_stand_still() {
         let mut pace = Pace::new();
         let at = Duration::from_secs;
         pace.saw(at(0), 0);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_node_ends_with_its_bytes_and_the_next_one_goes_on() {
+    fn an_answer_to_another_node_ends_with_its_bytes_and_the_next_one_continues() {
         let base = tempfile::tempdir().expect("a directory");
         fs::create_dir(base.path().join("j")).expect("made");
         let text: String = (1..=40)

@@ -270,7 +270,7 @@ mod tests {
     use crate::read::{each_line, read_samples, remove};
 
     #[test]
-    fn the_log_goes_on_with_the_next_attempt_and_passes_over_a_cut_line() {
+    fn the_log_continues_with_the_next_attempt_and_passes_over_a_cut_line() {
         let base = tempfile::tempdir().expect("a directory");
         let mut first = Recorder::open(base.path(), "j", 1);
         first.log(serde_json::json!({"event": "started"}));

@@ -139,7 +139,7 @@ fn an_attempt_that_panics_ends_its_job_and_no_other() {
 }
 
 #[test]
-fn jobs_that_ran_when_the_node_stopped_go_on_by_themselves() {
+fn jobs_that_ran_when_the_node_stopped_continue_by_themselves() {
     let world = World::new();
     for n in 0..4 {
         world.write(&format!("from/set/{n}"), &vec![n; 1_000_000]);
@@ -174,7 +174,7 @@ fn jobs_that_ran_when_the_node_stopped_go_on_by_themselves() {
 }
 
 #[test]
-fn a_paused_job_frees_its_place_and_goes_on_where_it_was() {
+fn a_paused_job_frees_its_place_and_continues_where_it_was() {
     let world = World::new();
     world.write("from/large", &vec![1; 4_000_000]);
     world.write("from/small", b"small");

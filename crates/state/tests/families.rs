@@ -330,7 +330,7 @@ fn a_deadline_ends_the_children_and_so_the_parent() {
 }
 
 #[test]
-fn history_keeps_the_children_of_a_parent_that_goes_on() {
+fn history_keeps_the_children_of_a_parent_that_continues() {
     let mut state = state();
     let prune = |millis: i64| {
         Op::Prune(Prune {
@@ -418,7 +418,7 @@ fn a_parent_follows_any_sequence_of_changes() {
 }
 
 #[test]
-fn an_owner_who_is_removed_leaves_no_parent_that_goes_on() {
+fn an_owner_who_is_removed_leaves_no_parent_that_continues() {
     let mut state = state();
     let why = Reason::new(FailureCode::AccessDenied, "The owner is gone.");
     for id in ["f1", "f2", "f3"] {

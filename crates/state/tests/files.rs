@@ -226,7 +226,7 @@ fn only_the_owner_reads_the_files() {
 }
 
 #[test]
-fn a_backup_comes_back_and_the_node_goes_on() {
+fn a_backup_comes_back_and_the_node_continues() {
     let parent = tempfile::tempdir().expect("a directory");
     let (directory, copy) = (parent.path().join("state"), parent.path().join("backup"));
     let replica = open(&directory);
@@ -383,7 +383,7 @@ fn a_file_with_a_trigger_is_refused() {
 
 /// The checksums of the copy are computed while changes of rows are recorded. The next change must not meet these records.
 #[test]
-fn a_store_goes_on_from_a_copy_without_checksums() {
+fn a_store_continues_from_a_copy_without_checksums() {
     let parent = tempfile::tempdir().expect("a directory");
     let copy = parent.path().join("backup");
     let mut from = Store::open(&parent.path().join("from.db")).expect("open");

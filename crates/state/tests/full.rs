@@ -54,7 +54,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 
 /// Proposes until there is no space, then frees space and continues. Uses a small file system if possible.
 #[test]
-fn without_room_changes_are_refused_and_reading_goes_on() {
+fn without_room_changes_are_refused_and_reading_continues() {
     let own = tempfile::tempdir().expect("a directory");
     let directory = given().unwrap_or_else(|| own.path().to_owned());
     let filler = directory.join("filler");
@@ -119,7 +119,7 @@ fn a_full_file_system_loses_nothing() {
     };
     let script = "mount -t tmpfs -o size=24m none \"$1\" || exit 77; shift; exec \"$@\"";
     for name in [
-        "without_room_changes_are_refused_and_reading_goes_on",
+        "without_room_changes_are_refused_and_reading_continues",
         "a_full_file_system_loses_nothing",
     ] {
         let output = run(name, directory.path(), 0, before, script);

@@ -38,7 +38,7 @@ impl Drop for Small<'_> {
 }
 
 #[test]
-fn a_leader_without_room_hands_over_and_changes_go_on() {
+fn a_leader_without_room_hands_over_and_changes_continue() {
     // Only root can mount.
     if !needs_root() {
         return;

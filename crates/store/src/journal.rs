@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn appends_go_on_after_a_failed_one() {
+    fn appends_continue_after_a_failed_one() {
         let place = tempfile::tempdir().unwrap();
         let mut journal = journal_on_full_disk(place.path(), 4096);
         journal.append_received(1).unwrap();

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_full_goes_on_behind_its_last_file() {
+    fn a_page_that_is_full_continues_behind_its_last_file() {
         let others = vec![("n2".to_owned(), answered(page(&[("a", 9), ("c", 2)], None)))];
         let first = merged(page(&[("a", 9), ("b", 1)], None), others.clone(), 2);
         assert_eq!(

@@ -329,7 +329,7 @@ fn nodes_join_and_any_of_them_takes_a_job_and_shows_it() {
 }
 
 #[test]
-fn jobs_of_a_killed_node_go_on_at_others_and_it_comes_back() {
+fn jobs_of_a_killed_node_continue_at_others_and_it_comes_back() {
     let mut site = Site::of(3);
     let there = archive(&site);
     let export = site.nodes[0].export.clone();

@@ -374,7 +374,7 @@ fn one_large_file_is_brought_in_parts_and_nothing_beside_it_changes() {
 }
 
 #[test]
-fn a_divided_job_goes_on_whatever_node_is_killed() {
+fn a_divided_job_continues_if_any_node_is_killed() {
     let mut seeded = Seeded(first_seed(27_002));
     let (mut here, mut there) = two_sites();
     fill(&here.export.join("run42"), 11_000, &mut seeded);

@@ -201,7 +201,7 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
 }
 
 #[test]
-fn a_flow_goes_on_when_its_node_and_a_site_are_killed() {
+fn a_flow_continues_when_its_node_and_a_site_are_killed() {
     let mut world = World::new();
     world.telescope.write("export/raw/large", vec![7; LARGE]);
     world.add(&["--hop", "1:limit=4MB/s", "--hop", "2:limit=8MB/s"]);

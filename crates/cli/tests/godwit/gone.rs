@@ -44,7 +44,7 @@ fn a_missing_source_does_not_stop_the_others() {
 }
 
 #[test]
-fn an_unfinished_run_goes_on_when_a_missing_source_is_there() {
+fn an_unfinished_run_continues_when_a_missing_source_is_there() {
     let mut rig = Rig::new();
     rig.start(&[]);
     rig.write("export/large", vec![7; 8 << 20]);

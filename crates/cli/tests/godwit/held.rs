@@ -196,7 +196,7 @@ impl Path {
 }
 
 #[test]
-fn a_client_that_was_away_for_long_goes_on_and_a_pipe_does_too() {
+fn a_client_that_was_away_for_long_continues_and_a_pipe_does_too() {
     let rig = rig_with(1 << 20, &[]);
     let path = Path::default();
     let address = path.begin(rig.address());

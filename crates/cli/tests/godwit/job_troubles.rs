@@ -72,7 +72,7 @@ pub(super) fn with_mount(
 }
 
 #[test]
-fn a_job_that_does_not_fit_waits_and_goes_on_once_there_is_room() {
+fn a_job_that_does_not_fit_waits_and_continues_once_there_is_room() {
     let mut rig = Rig::new();
     rig.write("source/large", vec![7; 24 * MIB]);
     rig.write("source/small", "small");

@@ -71,7 +71,7 @@ impl Client<'_> {
 
 /// Both nodes export one directory, so that the kernel's view of it is what a shared file system gives.
 #[test]
-fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() {
+fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_continues() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut stopped = Rig::with(directory, None, None);
     stopped.start(&[]);

@@ -193,7 +193,7 @@ fn a_file_that_only_looks_right_is_replaced_and_the_giver_is_not_blamed() {
 }
 
 #[test]
-fn a_paused_destination_goes_on_where_it_was() {
+fn a_paused_destination_continues_where_it_was() {
     let world = World::new(&["--read", "--write"]);
     let line = [
         "job",

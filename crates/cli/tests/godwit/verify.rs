@@ -304,7 +304,7 @@ fn the_node_records_a_verification_that_found_a_difference() {
 }
 
 #[test]
-fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
+fn a_verification_continues_where_it_was_when_the_daemon_comes_back() {
     // More directories than a daemon receives before the client has read its answers.
     const DIRECTORIES: u32 = 40;
     const FILES: u32 = 1000;

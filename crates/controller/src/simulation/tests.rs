@@ -101,7 +101,7 @@ fn after_a_kill_the_others_bring_the_rest_at_their_rate() {
 }
 
 #[test]
-fn whatever_one_node_does_the_others_go_on() {
+fn whatever_one_node_does_the_others_continue() {
     let faults = [
         Fault::Kill,
         Fault::Stop,

@@ -147,7 +147,7 @@ fn losses_that_are_not_of_the_nodes_making_cost_little() {
 }
 
 #[test]
-fn a_node_that_goes_on_sending_while_it_should_rest_proves_nothing() {
+fn a_node_that_keeps_sending_while_it_should_rest_proves_nothing() {
     let (mut watch, crew) = (Watch::new(), crew(4));
     for second in 0..3_600_u64 {
         let reported = lossy(&Watch::new(), &crew, second);

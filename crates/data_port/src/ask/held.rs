@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_goes_on_for_a_bounded_time_while_rights_cannot_be_read() {
+    fn work_continues_for_a_bounded_time_while_rights_cannot_be_read() {
         let answer = Cell::new(None);
         let readings = Cell::new(0);
         let read = || -> Result<Box<May<'_>>, Refusal> {

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lost_packet_after_the_other_is_no_cut_where_a_sibling_goes_on() {
+    fn one_lost_packet_after_the_other_is_no_cut_where_a_sibling_continues() {
         let signs = [
             sign(0, 10, Some(500)),
             sign(1, 5_000, Some(5_000)),

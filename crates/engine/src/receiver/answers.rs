@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_waits_for_the_thread_that_plans_and_plans_itself_if_that_one_is_gone() {
+    fn a_copy_waits_for_the_planning_thread_and_plans_itself_if_that_thread_is_gone() {
         let answers = Answers::default();
         let planning = plan(&answers, 1);
         std::thread::scope(|scope| {

@@ -176,7 +176,7 @@ fn a_page_of_jobs_with_long_descriptions_is_short() {
 }
 
 #[test]
-fn a_page_of_a_log_with_long_lines_is_short_and_the_next_one_goes_on() {
+fn a_page_of_a_log_with_long_lines_is_short_and_the_next_one_continues() {
     let world = World::new();
     let admin = world.client();
     let id = ended(&world);

@@ -48,7 +48,7 @@ fn wait_for(client: &Client, is_it: impl Fn(&Value) -> bool) -> Value {
 }
 
 #[test]
-fn files_go_on_through_all_hops_and_idle_runs_leave_no_jobs() {
+fn files_continue_through_all_hops_and_idle_runs_leave_no_jobs() {
     let world = world();
     let client = world.client();
     let at = |path: &str| world.directory.path().join(path);

@@ -232,7 +232,7 @@ fn parts_of_large_files_leave_a_node_that_cannot_write() {
 }
 
 #[test]
-fn a_job_waits_while_all_nodes_are_full_and_goes_on_with_the_first_that_is_not() {
+fn a_job_waits_while_all_nodes_are_full_and_continues_with_the_first_that_is_not() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let disk = directory.path().join("disk");

@@ -29,7 +29,7 @@ fn small() -> Option<(Site, std::path::PathBuf)> {
 }
 
 #[test]
-fn a_divided_job_to_two_nodes_waits_for_room_and_goes_on_by_itself() {
+fn a_divided_job_to_two_nodes_waits_for_room_and_continues_unasked() {
     let Some((there, mounted)) = small() else {
         return;
     };

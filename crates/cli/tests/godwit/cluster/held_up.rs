@@ -76,7 +76,7 @@ fn assert_kept(set: &Path, copy: &Path, late: &Rig, wake: impl FnOnce()) {
 }
 
 #[test]
-fn a_job_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_wakes_too_late() {
+fn a_job_of_a_node_that_is_stopped_continues_elsewhere_and_the_node_wakes_too_late() {
     let site = Site::of(3);
     let export = site.nodes[0].export.clone();
     let (set, copy) = (export.join("set"), export.join("copy"));
@@ -100,7 +100,7 @@ fn a_job_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_wakes_too_late
 }
 
 #[test]
-fn a_push_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_sends_nothing_late() {
+fn a_push_of_a_node_that_is_stopped_continues_elsewhere_and_the_node_sends_nothing_late() {
     let site = Site::of(3);
     let there = archive(&site);
     let (set, copy) = (site.nodes[0].export.join("set"), there.export.join("copy"));
@@ -125,7 +125,7 @@ fn a_push_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_sends_nothing
 }
 
 #[test]
-fn a_job_into_a_mount_that_hangs_goes_on_at_another_node() {
+fn a_job_into_a_mount_that_hangs_continues_at_another_node() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let disk = directory.path().join("disk");

@@ -97,7 +97,7 @@ fn assert_gives_nothing(removed: &Rig, member: &Rig, id: &str) {
 
 /// The removed node keeps running, and does not learn of the removal.
 #[test]
-fn a_job_of_a_removed_node_goes_on_under_another_one() {
+fn a_job_of_a_removed_node_continues_under_another_one() {
     let (site, source, there) = between();
     let into = there.export.join("into");
     let places = ["siteB:/data/set", "siteC:/data/into"];
@@ -113,7 +113,7 @@ fn a_job_of_a_removed_node_goes_on_under_another_one() {
 }
 
 #[test]
-fn a_job_that_is_brought_for_a_removed_node_goes_on_under_another_one() {
+fn a_job_that_is_brought_for_a_removed_node_continues_under_another_one() {
     let site = Site::of(3);
     let there = archive(&site);
     fill(&there.export.join("set"));

@@ -10,7 +10,7 @@ use super::{allow, know, submit, wait_for};
 const MIB: usize = 1 << 20;
 
 #[test]
-fn a_divided_job_waits_for_room_and_goes_on_by_itself() {
+fn a_divided_job_waits_for_room_and_continues_unasked() {
     let (mut here, mut there) = (Rig::new(), Rig::new());
     here.serve(&[]);
     let export = there.export.clone();

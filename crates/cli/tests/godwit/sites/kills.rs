@@ -13,7 +13,7 @@ use super::{fill, moved, submit, two_sites, wait_for};
 
 /// A divided pull is brought by the other site. The node that asked for it is killed again and again, and is started at once.
 #[test]
-fn a_divided_pull_whose_node_is_killed_goes_on_where_it_runs() {
+fn a_divided_pull_whose_node_is_killed_continues_where_it_runs() {
     let (mut here, there) = two_sites();
     fill(&there, 30, 300_000);
     std::fs::create_dir(here.export.join("e")).expect("made");

@@ -185,7 +185,7 @@ fn a_grant_below_an_export_opens_that_path_alone_and_shows_the_export() {
 }
 
 #[test]
-fn cleaning_leaves_what_a_transfer_can_go_on_with() {
+fn cleaning_leaves_files_with_which_a_transfer_can_resume() {
     let (here, there) = two_sites();
     here.write("export/run42/large", vec![7; 8_000_000]);
     let id = submit(

@@ -261,7 +261,7 @@ fn pause_limit_and_cancel_act_where_the_job_runs() {
 }
 
 #[test]
-fn a_job_goes_on_when_any_of_the_three_nodes_is_killed() {
+fn a_job_continues_when_any_of_the_three_nodes_is_killed() {
     let mut three = Three::new();
     fill(&three.source, 20, 400_000);
     let id = three.submit(&["--limit", "800KB/s"]);

@@ -49,7 +49,7 @@ pub(super) fn nobody_is_left(far: &Far) {
 }
 
 #[test]
-fn the_transfer_goes_on_when_ssh_is_killed() {
+fn the_transfer_continues_when_ssh_is_killed() {
     let far = Far::new();
     let (mut process, content) = under_way(&far, &[]);
     let agents = far.processes("godwit agent --stdio");

@@ -143,7 +143,7 @@ const ROLES: [(&str, Find); 4] = [
 ];
 
 #[test]
-fn whatever_is_killed_between_two_other_machines_the_transfer_goes_on() {
+fn whatever_is_killed_between_two_other_machines_the_transfer_continues() {
     for (role, ids) in ROLES {
         let (here, other) = two();
         let (mut process, content) = under_way(&here, &[]);

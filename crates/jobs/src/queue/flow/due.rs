@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_begins_with_the_first_file_and_goes_on_with_the_next() {
+    fn a_hop_begins_with_the_first_file_and_continues_with_the_next() {
         let at = |facts: Facts, at: i64| next(&facts, Timestamp(at));
         assert_eq!(at(facts(Latest::Never, None, 0), 0), Next::Now);
         assert_eq!(at(facts(Latest::Never, Some(0), 0), 0), Next::AfterOther);
