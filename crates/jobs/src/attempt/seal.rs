@@ -27,6 +27,10 @@ const BUSY_FOR: Duration = Duration::from_hours(6);
 /// How long to wait before a busy site is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// Replaces a reason that may name entries of the destination.
+const UNNAMED: &str =
+    "the history is damaged or cannot be written; the right to list is needed to see why";
+
 /// Files that the log of a job names.
 const NAMED_MAX: usize = 10;
 
@@ -142,9 +146,14 @@ impl Checks<'_> {
                 Err(no) if no.code == FailureCode::Busy && goes_on() && Instant::now() < until => {
                     thread::sleep(AGAIN_AFTER);
                 }
-                Err(no) => return Err(failure(place, &no, goes_on())),
+                Err(no) => return Err(failure(place, &self.told(no), goes_on())),
             }
         }
+    }
+
+    /// A refusal as the owner of the job may read it.
+    fn told(&self, no: Refusal) -> Refusal {
+        unnamed(no, || access::may_there(self.rights, self.job, Right::List))
     }
 
     /// The node of the site that serves a place; None for this node.
@@ -198,6 +207,15 @@ impl Checks<'_> {
     }
 }
 
+/// A refusal without names of the destination, unless the owner may list it: the site looks at the rights of this node, which may be wider.
+/// Lasting reasons that concern the files there have one code.
+fn unnamed(no: Refusal, lists: impl FnOnce() -> bool) -> Refusal {
+    match no.code == FailureCode::Io && !no.retryable && !lists() {
+        true => Refusal::new(FailureCode::Io, UNNAMED),
+        false => no,
+    }
+}
+
 /// The failure of an attempt whose copy is not sealed.
 fn failure(place: &Place, no: &Refusal, goes_on: bool) -> Failure {
     if !goes_on {
@@ -226,6 +244,24 @@ fn failure(place: &Place, no: &Refusal, goes_on: bool) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_that_may_not_list_reads_no_names_of_the_destination() {
+        let damaged = Refusal::new(FailureCode::Io, "/in/run/secret.mov: damaged");
+        assert_eq!(unnamed(damaged.clone(), || true), damaged);
+        let told = unnamed(damaged, || false);
+        assert_eq!(
+            (told.code, &*told.message),
+            (FailureCode::Io.into(), UNNAMED)
+        );
+        // Reasons of other kinds name the place of the job alone.
+        for other in [
+            Refusal::new(FailureCode::NotGranted, "you may not write to in/run"),
+            Refusal::later(FailureCode::Io, "the export in is away"),
+        ] {
+            assert_eq!(unnamed(other.clone(), || false), other);
+        }
+    }
 
     #[test]
     fn a_site_that_may_answer_later_is_asked_by_another_attempt() {
