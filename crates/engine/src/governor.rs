@@ -277,7 +277,9 @@ fn budget_here(pool_bytes: u64) -> Resources {
     }
 }
 
-fn machine_memory() -> Option<u64> {
+/// Bytes of memory of this machine, if the kernel says so.
+#[must_use]
+pub fn machine_memory() -> Option<u64> {
     let info = rustix::system::sysinfo();
     #[expect(
         clippy::useless_conversion,

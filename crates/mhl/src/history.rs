@@ -17,6 +17,9 @@ use crate::{Error, FOLDER, Reading, Watch, read};
 /// The patterns of a history without generations.
 const IGNORED: [&str; 3] = [".DS_Store", "ascmhl", "ascmhl/"];
 
+/// Bytes that a history takes in memory beside its files, links and patterns.
+const HISTORY_BYTES: u64 = 2048;
+
 /// The record of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
@@ -47,8 +50,10 @@ pub(crate) struct History {
     pub(crate) files: BTreeMap<String, Record>,
     /// The patterns of the last generation.
     pub(crate) patterns: Vec<String>,
-    /// Bytes of the paths, as [`read::TEXTS_MAX`] counts them.
+    /// Bytes of all this, as [`Watch::room`] counts them.
     pub(crate) bytes: u64,
+    /// The part of the patterns.
+    pattern_bytes: u64,
 }
 
 impl History {
@@ -60,6 +65,7 @@ impl History {
             files: BTreeMap::new(),
             patterns: IGNORED.map(str::to_owned).to_vec(),
             bytes: 0,
+            pattern_bytes: 0,
         }
     }
 
@@ -78,6 +84,8 @@ impl History {
         }
         made.links = chain::load(&folder, watch)?;
         refuse_strangers(&folder, &made.links)?;
+        let link = |link: &Link| link.file.len() as u64 + read::ENTRY_BYTES + read::DIGEST_BYTES;
+        made.bytes = HISTORY_BYTES + made.links.iter().map(link).sum::<u64>();
         for link in made.links.clone() {
             let path = folder.join(&link.file);
             if chain::digest_of(&path, watch)? != link.digest {
@@ -88,13 +96,13 @@ impl History {
             }
             made.add(parse(&path, watch)?);
             // Each generation is bounded, and may have other files than those before it.
-            if made.files.len() > read::FILES_MAX || made.bytes > read::TEXTS_MAX {
+            if made.files.len() > read::FILES_MAX || made.bytes > watch.room {
                 return Err(Error::malformed(
                     &path,
                     format!(
-                        "and the generations before it have more than {} files, or paths of more than {} bytes",
+                        "and the generations before it have more than {} files, or more than {} bytes of them, the room for a history here",
                         read::FILES_MAX,
-                        read::TEXTS_MAX
+                        watch.room
                     ),
                 ));
             }
@@ -130,10 +138,15 @@ impl History {
             for (format, digest) in entry.digests {
                 if record.digest(format).is_none() {
                     record.digests.push((format, digest));
+                    self.bytes += read::DIGEST_BYTES;
                 }
             }
         }
         if !generation.ignored.is_empty() {
+            let patterns = generation.ignored.iter();
+            let bytes = patterns.map(|one| read::pattern_bytes(one)).sum::<u64>();
+            self.bytes = self.bytes - self.pattern_bytes + bytes;
+            self.pattern_bytes = bytes;
             self.patterns = generation.ignored;
         }
     }
@@ -164,7 +177,7 @@ impl History {
 fn parse(path: &Path, watch: &Watch<'_>) -> Result<Generation, Error> {
     let file = open_file(path).map_err(Error::io(path))?;
     let file = Reading { file, watch };
-    match read::generation(BufReader::with_capacity(1 << 16, file)) {
+    match read::generation(BufReader::with_capacity(1 << 16, file), watch.room) {
         Ok(generation) => Ok(generation),
         Err(_) if watch.is_stopped() => Err(Error::Stopped),
         Err(reason) => Err(Error::malformed(path, reason)),

@@ -69,14 +69,20 @@ impl Error {
     }
 }
 
-/// The caller's view of the work: a flag that stops it, and a receiver of the bytes that it reads.
+/// The caller's view of the work: a flag that stops it, a receiver of the bytes that it reads, and the memory that it may take.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     /// Ends the work when it is true.
     pub stop: &'a AtomicBool,
     /// Is called by any thread with each amount of bytes.
     pub read: &'a (dyn Fn(u64) + Sync),
+    /// Most bytes for the files of the histories, and as many for those of the data set. The counts are low: the work takes up to sixteen
+    /// times as much memory.
+    pub room: u64,
 }
+
+/// The room of a program that works for its own user.
+pub const ROOM_MAX: u64 = 8 << 30;
 
 /// The flag of work that nothing stops.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
@@ -86,6 +92,7 @@ fn to_the_end() -> Watch<'static> {
     Watch {
         stop: &GOES_ON,
         read: &|_| {},
+        room: ROOM_MAX,
     }
 }
 
@@ -115,7 +122,7 @@ impl Read for Reading<'_> {
 /// # Errors
 /// The text is neither. The error is a sentence without its subject.
 pub fn names_in(text: &[u8]) -> Result<Vec<String>, String> {
-    match read::generation(text) {
+    match read::generation(text, ROOM_MAX) {
         Ok(generation) => {
             let files = generation.files.into_iter();
             Ok(files.map(|file| file.path).collect())

@@ -18,12 +18,17 @@ const TEXT_MAX: usize = 32 << 10;
 /// Bytes of a text, a tag or a comment in the file, where a character may have several bytes.
 const TOKEN_MAX: usize = 8 * TEXT_MAX;
 const DEPTH_MAX: usize = 16;
-/// Files of a history; each takes some 200 bytes of memory.
+/// Files of a history.
 pub(crate) const FILES_MAX: usize = 20_000_000;
-/// Bytes of the paths and patterns of a history, each counted as [`ENTRY_BYTES`] more.
-pub(crate) const TEXTS_MAX: u64 = 8 << 30;
 /// Bytes that a path takes in memory beside its text.
 pub(crate) const ENTRY_BYTES: u64 = 64;
+/// Bytes that a digest takes in memory.
+pub(crate) const DIGEST_BYTES: u64 = 64;
+/// Bytes that each byte of a pattern takes in its matcher, and a pattern beside them.
+const PATTERN_FACTOR: u64 = 64;
+const PATTERN_BYTES: u64 = 256;
+/// Bytes of the name of a file.
+const NAME_MAX: usize = 255;
 /// Digests of a file: ten times the kinds that there are.
 const DIGESTS_MAX: usize = 64;
 /// Attributes of an element: each is compared with all before it.
@@ -51,8 +56,13 @@ impl Element<'_> {
     }
 }
 
-/// Reads a generation.
-pub(crate) fn generation(input: impl BufRead) -> Result<Generation, String> {
+/// Bytes that a pattern takes in memory.
+pub(crate) const fn pattern_bytes(pattern: &str) -> u64 {
+    (pattern.len() as u64).saturating_mul(PATTERN_FACTOR) + PATTERN_BYTES
+}
+
+/// Reads a generation whose files and patterns take at most `room` bytes.
+pub(crate) fn generation(input: impl BufRead, room: u64) -> Result<Generation, String> {
     let mut made = Generation::default();
     let mut entry = FileEntry::default();
     let mut bytes = 0;
@@ -60,11 +70,16 @@ pub(crate) fn generation(input: impl BufRead) -> Result<Generation, String> {
         if element.is_in("directoryhash") || element.is_in("roothash") {
             return Ok(());
         }
-        if matches!(element.name, "pattern" | "path" | "previousPath") {
-            bytes += element.text.len() as u64 + ENTRY_BYTES;
-            if bytes > TEXTS_MAX {
-                return Err(format!("has paths of more than {TEXTS_MAX} bytes"));
-            }
+        bytes += match element.name {
+            "pattern" => pattern_bytes(element.text),
+            "path" | "previousPath" => element.text.len() as u64 + ENTRY_BYTES,
+            name if element.is_in("hash") && Format::from_name(name).is_some() => DIGEST_BYTES,
+            _ => 0,
+        };
+        if bytes > room {
+            return Err(format!(
+                "has files and patterns of more than {room} bytes, the room for a history here"
+            ));
         }
         match element.name {
             "pattern" => made.ignored.push(element.text.to_owned()),
@@ -122,7 +137,7 @@ pub(crate) fn chain(input: impl BufRead) -> Result<Vec<Link>, String> {
                 let (Some(number), Some(digest)) = (number, digest.take()) else {
                     return Err("has a generation without a number or a C4 digest".to_owned());
                 };
-                if path.contains('/') || path.starts_with('.') {
+                if path.contains('/') || path.starts_with('.') || path.len() > NAME_MAX {
                     return Err(format!("has {path:?} for the name of a generation"));
                 }
                 if links.len() >= GENERATIONS_MAX {
@@ -276,7 +291,11 @@ mod tests {
     const HEAD: &str = r#"<?xml version="1.0"?><hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0">"#;
 
     fn read(body: &str) -> Result<Generation, String> {
-        generation(format!("{HEAD}{body}</hashlist>").as_bytes())
+        within(body, crate::ROOM_MAX)
+    }
+
+    fn within(body: &str, room: u64) -> Result<Generation, String> {
+        generation(format!("{HEAD}{body}</hashlist>").as_bytes(), room)
     }
 
     fn file(path: &str, digest: &str) -> String {
@@ -357,8 +376,24 @@ mod tests {
         ] {
             assert!(read(&body).is_err(), "{}", &body[..body.len().min(60)]);
         }
-        assert!(generation(HEAD.as_bytes()).is_err());
-        assert!(generation(&b"<ascmhldirectory/>"[..]).is_err());
+        assert!(generation(HEAD.as_bytes(), crate::ROOM_MAX).is_err());
+        assert!(generation(&b"<ascmhldirectory/>"[..], crate::ROOM_MAX).is_err());
+    }
+
+    #[test]
+    fn a_generation_takes_no_more_memory_than_there_is_room() {
+        let one = file("a", "44bc2cf5ad770999");
+        let digests = "<xxh64>44bc2cf5ad770999</xxh64>".repeat(8);
+        let many = format!("<hashes><hash><path>a</path>{digests}</hash></hashes>");
+        let pattern = format!(
+            "<processinfo><ignore><pattern>{}</pattern></ignore></processinfo>",
+            "a".repeat(8)
+        );
+        for (body, bytes) in [(one, 129), (many, 577), (pattern, 768)] {
+            assert!(within(&body, bytes).is_ok(), "{body}");
+            let refused = within(&body, bytes - 1).expect_err("refused");
+            assert!(refused.contains("room for a history"), "{refused}");
+        }
     }
 
     #[test]
@@ -370,7 +405,8 @@ mod tests {
             ).as_bytes())
         };
         assert!(with("0001_run42.mhl").is_ok());
-        for name in ["", "../x", "x/y", ".x", "x&#0;y", "x\0y"] {
+        let long = "x".repeat(NAME_MAX + 1);
+        for name in ["", "../x", "x/y", ".x", "x&#0;y", "x\0y", long.as_str()] {
             assert!(with(name).is_err(), "{name:?}");
         }
     }

@@ -153,6 +153,7 @@ mod tests {
         let watch = Watch {
             stop: &stop,
             read: &|_| {},
+            room: crate::ROOM_MAX,
         };
         let tool = Tool {
             name: "godwit".to_owned(),

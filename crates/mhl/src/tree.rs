@@ -61,15 +61,15 @@ struct Walk<'a> {
 /// Room for paths.
 struct Room {
     paths: Cell<usize>,
-    /// As [`read::TEXTS_MAX`] counts them.
+    /// As [`Watch::room`] counts them.
     bytes: Cell<u64>,
 }
 
 impl Room {
-    fn whole() -> Self {
+    fn of(bytes: u64) -> Self {
         Self {
             paths: Cell::new(read::FILES_MAX),
-            bytes: Cell::new(read::TEXTS_MAX),
+            bytes: Cell::new(bytes),
         }
     }
 
@@ -91,9 +91,8 @@ fn too_many(path: &Path) -> Error {
     Error::malformed(
         path,
         format!(
-            "and the entries before it are more than {}, or have paths of more than {} bytes: no history takes more, so use those of directories below",
-            read::FILES_MAX,
-            read::TEXTS_MAX
+            "and the entries before it are more than {}, or take more memory than there is for them here: no history takes more, so use those of directories below",
+            read::FILES_MAX
         ),
     )
 }
@@ -102,8 +101,8 @@ fn too_many(path: &Path) -> Error {
 pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Error> {
     let walk = Walk {
         watch,
-        found: Room::whole(),
-        recorded: Room::whole(),
+        found: Room::of(watch.room),
+        recorded: Room::of(watch.room),
     };
     scan_below(history, LEVELS_MAX, &walk)
 }
@@ -139,8 +138,6 @@ fn directory(
         if name == FOLDER || ignored.matched(&path, kind.is_dir()).is_ignore() {
             continue;
         }
-        let bytes = path.as_os_str().len() as u64 + read::ENTRY_BYTES;
-        walk.found.take(&path, 1, bytes)?;
         let Some(name) = name.to_str().filter(|name| is_writable(name)) else {
             return Err(Error::malformed(
                 &path,
@@ -186,7 +183,8 @@ fn is_unfinished(name: &str) -> bool {
     digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(is_digit))
 }
 
-/// The entries of a directory in the order of their names, each with its metadata. No link is followed, in any part of the path.
+/// The entries of a directory in the order of their names, each with its metadata. No link is followed, in any part of the path. Takes the room
+/// for each entry first: the entries of all directories above stay in memory, too.
 fn entries(path: &Path, walk: &Walk<'_>) -> Result<Vec<(OsString, Stat)>, Error> {
     let failed = |error: Errno| Error::io(path)(error.into());
     let opened = open_directory(path).map_err(Error::io(path))?;
@@ -200,10 +198,8 @@ fn entries(path: &Path, walk: &Walk<'_>) -> Result<Vec<(OsString, Stat)>, Error>
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        // One more may be the folder of the history.
-        if entries.len() > walk.found.paths.get() {
-            return Err(too_many(path));
-        }
+        let bytes = path.as_os_str().len() + 1 + name.to_bytes().len();
+        walk.found.take(path, 1, bytes as u64 + read::ENTRY_BYTES)?;
         let about = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         entries.push((OsString::from_vec(name.to_bytes().to_vec()), about));
     }
@@ -322,6 +318,7 @@ mod tests {
         let watch = Watch {
             stop: &stop,
             read: &|_| {},
+            room: crate::ROOM_MAX,
         };
         let room = |paths, bytes| Room {
             paths: Cell::new(paths),

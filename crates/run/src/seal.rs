@@ -11,7 +11,8 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{Different, Event, EventSink, ManifestDone};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::settings::CpSettings;
-use godwit_mhl::{Chains, Difference, Error, Format, Process, Sealed, Tool, Watch};
+use godwit_engine::governor::machine_memory;
+use godwit_mhl::{Chains, Difference, Error, Format, Process, ROOM_MAX, Sealed, Tool, Watch};
 
 use crate::env::Env;
 use crate::verify::threads;
@@ -155,6 +156,7 @@ fn seal(
     let watch = Watch {
         stop,
         read: &|_| {},
+        room: ROOM_MAX,
     };
     let by = (process, &tool);
     let sealed = godwit_mhl::seal(directory, formats, by, threads, &watch).map_err(failed)?;
@@ -230,7 +232,11 @@ pub fn copy(
     (stop, read): (&AtomicBool, &(dyn Fn(u64) + Sync)),
 ) -> Result<SealedCopy, Failure> {
     let formats = formats(kinds)?;
-    let watch = Watch { stop, read };
+    let watch = Watch {
+        stop,
+        read,
+        room: room(),
+    };
     let real = std::fs::canonicalize(directory).map_err(|error| {
         let why = format!("{}: {error}", directory.display());
         Failure::new(FailureCode::ReportUnusable, why).about(directory.display())
@@ -262,6 +268,18 @@ pub fn copy(
 
 /// Cores that the digests of one copy in an export take: a node has other work.
 const CORES_MAX: usize = 4;
+
+/// The room for the entries of one copy in an export: this part of the machine's memory. Others choose these entries, and the work takes up to
+/// sixteen times as much.
+const ROOM_PART: u64 = 96;
+
+/// The same where the machine has little memory, or does not say how much: 200,000 entries.
+const ROOM_LEAST: u64 = 32 << 20;
+
+fn room() -> u64 {
+    let part = machine_memory().map_or(ROOM_LEAST, |bytes| bytes / ROOM_PART);
+    part.clamp(ROOM_LEAST, ROOM_MAX)
+}
 
 /// A difference without a digest, which would reveal contents.
 const fn in_words(difference: &Difference) -> &'static str {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Chains, Checked, Recorded};
+use crate::{Chains, Checked, ROOM_MAX, Recorded};
 
 /// A data set with a history below, and links.
 fn data() -> TempDir {
@@ -30,6 +30,7 @@ fn with_watch<T>(work: impl FnOnce(&Watch<'_>) -> T) -> T {
     work(&Watch {
         stop: &stop,
         read: &|_| {},
+        room: ROOM_MAX,
     })
 }
 
@@ -263,6 +264,7 @@ fn a_long_file_in_a_history_does_not_keep_the_work_from_stopping() {
     let watch = Watch {
         stop: &stop,
         read: &|_| {},
+        room: ROOM_MAX,
     };
     let tool = Tool {
         name: "godwit".to_owned(),

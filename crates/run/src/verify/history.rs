@@ -12,7 +12,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
 use godwit_api::settings::VerifySettings;
 use godwit_engine::PANICKED;
-use godwit_mhl::{Error, FOLDER, Recorded, Watch};
+use godwit_mhl::{Error, FOLDER, ROOM_MAX, Recorded, Watch};
 
 use super::findings::{Findings, Whole};
 use super::{conclude, threads};
@@ -81,6 +81,7 @@ pub(super) fn check(
     let silent = Watch {
         stop,
         read: &|_| {},
+        room: ROOM_MAX,
     };
     let recorded = Recorded::read(&env.resolve(history), &silent).map_err(unreadable)?;
     let files = recorded.files();
@@ -93,6 +94,7 @@ pub(super) fn check(
     let watch = Watch {
         stop,
         read: &|bytes| counters.bytes_read.add(bytes),
+        room: ROOM_MAX,
     };
     let (sender, receiver) = sync_channel(1);
     let ended = std::thread::scope(|scope| {
