@@ -343,7 +343,9 @@ fn answer(
         }
         return answered;
     }
-    let answered = shared.here.answer(&question, &may, &mut go_on);
+    let counted = matches!(question, Question::Seal(_)).then(|| shared.places.counted_as(peer));
+    let asker = counted.and_then(|counted| counted.into_iter().min());
+    let answered = shared.here.answer_for(asker, &question, &may, &mut go_on);
     answered.map_err(|refusal| held.ended().unwrap_or(refusal))
 }
 

@@ -2,7 +2,7 @@
 //! not know the asker; the rights come from the caller.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::ask::{
@@ -13,6 +13,7 @@ use godwit_api::grant::Right;
 use godwit_api::grant::lasting::Look;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
+use godwit_net::IdentityId;
 use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
 use godwit_tree::PoolAnswers;
@@ -39,8 +40,8 @@ pub struct Here {
     /// Names for the next pages of listings.
     ahead: list::Ahead,
     claims: Arc<ClaimTable>,
-    /// Held while a directory is sealed. Acquired before all other locks.
-    sealing: Mutex<()>,
+    /// The sealings now.
+    sealing: seal::Turns,
     /// Extents for other nodes of the cluster.
     extents: PoolAnswers,
 }
@@ -67,7 +68,7 @@ impl Here {
             syncs,
             ahead: list::Ahead::default(),
             claims: Arc::default(),
-            sealing: Mutex::default(),
+            sealing: seal::Turns::default(),
             extents: PoolAnswers::default(),
         }
     }
@@ -100,6 +101,17 @@ impl Here {
     /// The asker lacks the right, or the work failed.
     pub fn answer(
         &self,
+        question: &Question,
+        may: &May<'_>,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        self.answer_for(None, question, may, go_on)
+    }
+
+    /// The same for an asker as the bounds for one identity count it; None is this node.
+    pub(super) fn answer_for(
+        &self,
+        asker: Option<IdentityId>,
         question: &Question,
         may: &May<'_>,
         go_on: &mut GoOn<'_>,
@@ -191,7 +203,8 @@ impl Here {
                 }
                 self.refuse_claimed(&found)?;
                 let sees_names = found.lists(may);
-                let sealed = seal::seal(&found, wish, &self.sealing, sees_names, go_on)?;
+                let turns = (&self.sealing, asker);
+                let sealed = seal::seal(&found, wish, turns, sees_names, go_on)?;
                 Ok(Answer::Sealed(sealed))
             }
             Question::Overlaps { paths } => {

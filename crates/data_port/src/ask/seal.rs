@@ -1,16 +1,17 @@
-//! Seals a directory of an export with an ASC MHL history, for an asker that may write there. One directory at a time.
+//! Seals a directory of an export with an ASC MHL history, for an asker that may write there. One directory of each asker at a time.
 //! Knows nothing of the format, and shows no path outside of the export.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::ask::{FailedPlace, GoOn, NAMED_MAX, Refusal, SealPlace, Sealed, code};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::Text;
+use godwit_net::IdentityId;
 use godwit_run::seal::{SealedCopy, check_kinds, copy};
 use godwit_store::Kind;
 
@@ -29,6 +30,19 @@ const DRAINS_WITHIN: Duration = Duration::from_millis(500);
 /// Interval of the looks at the work and at the asker.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// Sealings of all askers at a time. Each may take a sixth of the memory of the machine (`run::seal`).
+const SEALINGS_MAX: usize = 2;
+
+/// The sealings now, by their askers: a sealing may last for days, and one asker holds up no other.
+#[derive(Default)]
+pub(super) struct Turns(Mutex<Vec<Option<IdentityId>>>);
+
+/// The turn of an asker, until this is dropped.
+struct Turn<'a> {
+    turns: &'a Turns,
+    asker: Option<IdentityId>,
+}
+
 /// Refuses a question that makes no sense. Uses no file.
 pub(super) fn check(found: &Found, wish: &SealPlace) -> Result<(), Refusal> {
     found.below_export("sealed")?;
@@ -42,11 +56,11 @@ pub(super) fn check(found: &Found, wish: &SealPlace) -> Result<(), Refusal> {
         .map_err(|failure| Refusal::new(code::INVALID, failure.message))
 }
 
-/// Adds a generation. `turn` is held meanwhile. The answer has names of files only if the asker may see them.
+/// Adds a generation. The asker has one of the turns meanwhile. The answer has names of files only if the asker may see them.
 pub(super) fn seal(
     found: &Found,
     wish: &SealPlace,
-    turn: &Mutex<()>,
+    (turns, asker): (&Turns, Option<IdentityId>),
     sees_names: bool,
     go_on: &mut GoOn<'_>,
 ) -> Result<Sealed, Refusal> {
@@ -60,7 +74,7 @@ pub(super) fn seal(
         ));
     }
     drained(found, sees_names)?;
-    let _turn = take(turn)?;
+    let _turn = turns.take(asker)?;
     if !go_on(0) {
         return Err(given_up());
     }
@@ -97,15 +111,27 @@ fn drained(found: &Found, sees_names: bool) -> Result<(), Refusal> {
     }
 }
 
-/// Takes the turn, unless another directory is being sealed. A wait would take the place of other questions of the asker.
-fn take(turn: &Mutex<()>) -> Result<MutexGuard<'_, ()>, Refusal> {
-    match turn.try_lock() {
-        Ok(turn) => Ok(turn),
-        Err(TryLockError::Poisoned(turn)) => Ok(turn.into_inner()),
-        Err(TryLockError::WouldBlock) => {
+impl Turns {
+    /// Takes a turn, unless all are taken, or one by the same asker. A wait would take the place of other questions of the asker.
+    fn take(&self, asker: Option<IdentityId>) -> Result<Turn<'_>, Refusal> {
+        let mut now = self.lock();
+        if now.len() >= SEALINGS_MAX || now.contains(&asker) {
             let message = "another directory is being sealed here; ask again later";
-            Err(Refusal::later(code::BUSY, message))
+            return Err(Refusal::later(code::BUSY, message));
         }
+        now.push(asker);
+        Ok(Turn { turns: self, asker })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<IdentityId>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // No asker has two.
+        self.turns.lock().retain(|asker| *asker != self.asker);
     }
 }
 
@@ -185,15 +211,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_sealing_waits_for_its_turn_elsewhere() {
-        let turn = Mutex::new(());
-        let first = take(&turn).expect("nothing else is sealed");
-        let refusal = take(&turn).expect_err("it is sealed");
-        assert!(
-            refusal.retryable && refusal.code == code::BUSY,
-            "{refusal:?}"
-        );
+    fn a_second_sealing_of_one_asker_holds_up_no_other_asker() {
+        let peer = |letter: &str| -> Option<IdentityId> {
+            let identity = format!("gw1-{}", letter.repeat(52)).parse();
+            Some(identity.expect("an identity"))
+        };
+        let turns = Turns::default();
+        let refused = |asker: Option<IdentityId>| {
+            let refusal = turns.take(asker).err().expect("it is refused");
+            assert!(
+                refusal.retryable && refusal.code == code::BUSY,
+                "{refusal:?}"
+            );
+        };
+        let first = turns.take(peer("a")).expect("nothing else is sealed");
+        refused(peer("a"));
+        let second = turns.take(peer("q")).expect("the turn of another asker");
+        refused(None);
         drop(first);
-        drop(take(&turn).expect("its turn"));
+        refused(peer("q"));
+        let own = turns.take(None).expect("its turn");
+        drop((second, own));
+        assert!(turns.lock().is_empty());
     }
 }
