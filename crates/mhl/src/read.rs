@@ -34,7 +34,7 @@ const DIGESTS_MAX: usize = 64;
 /// Attributes of an element: each is compared with all before it.
 const ATTRIBUTES_MAX: usize = 64;
 /// Generations of a history.
-const GENERATIONS_MAX: usize = 100_000;
+pub(crate) const GENERATIONS_MAX: usize = 100_000;
 
 /// One element that has ended.
 struct Element<'a> {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Link};
 use crate::history::History;
-use crate::{Error, FOLDER, Watch, to_the_end};
+use crate::tree::too_many;
+use crate::{Error, FOLDER, Watch, read, to_the_end};
 
 /// The chains below a directory, by their folders.
 #[derive(Debug, Default)]
@@ -23,7 +24,8 @@ impl Chains {
             return Self::default();
         };
         let read = |folder: PathBuf| Some((folder.clone(), chain::load(&folder, &watch).ok()?));
-        Self(folders(root, &watch).into_iter().filter_map(read).collect())
+        let folders = folders(root, &watch).unwrap_or_default();
+        Self(folders.into_iter().filter_map(read).collect())
     }
 
     /// Puts each chain back that is now shorter by generations that are still in its folder.
@@ -56,8 +58,11 @@ impl Chains {
 
 /// The folders of histories below a directory, whose path is absolute and without links. A link that another user puts there meanwhile may be
 /// listed, but no folder behind it can be opened.
-fn folders(root: PathBuf, watch: &Watch<'_>) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+///
+/// # Errors
+/// There are more directories than there is room for.
+fn folders(root: PathBuf, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Error> {
+    let (mut found, mut bytes) = (Vec::new(), 0);
     let mut left = vec![root];
     while let Some(directory) = left.pop() {
         if watch.is_stopped() {
@@ -71,13 +76,17 @@ fn folders(root: PathBuf, watch: &Watch<'_>) -> Vec<PathBuf> {
                 continue;
             }
             let path = entry.path();
+            bytes += path.as_os_str().len() as u64 + read::ENTRY_BYTES;
+            if bytes > watch.room {
+                return Err(too_many(&path));
+            }
             match entry.file_name() == FOLDER {
                 true => found.push(path),
                 false => left.push(path),
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Adds generations to each chain below a directory that lists them no more: a copy has replaced the chain by an earlier state of it. Such
@@ -85,10 +94,10 @@ fn folders(root: PathBuf, watch: &Watch<'_>) -> Vec<PathBuf> {
 /// that others put there is followed.
 ///
 /// # Errors
-/// A chain cannot be written, or the caller has set its stop flag.
+/// A chain cannot be written, there are more directories than there is room for, or the caller has set its stop flag.
 pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
     let mut added = 0;
-    for folder in folders(root.to_owned(), watch) {
+    for folder in folders(root.to_owned(), watch)? {
         let Ok(mut links) = chain::load(&folder, watch) else {
             continue;
         };
@@ -117,7 +126,8 @@ pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
     }
 }
 
-/// The generations in a folder that its chain does not list, by number. A name without a number is no generation of this program.
+/// The generations in a folder that its chain does not list, by number, no more than a history takes. A name without a number is no generation
+/// of this program.
 fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -132,6 +142,7 @@ fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
             let number = number.parse().ok()?;
             (name.ends_with(".mhl") && !is_listed).then_some((number, name))
         })
+        .take(read::GENERATIONS_MAX)
         .collect();
     found.sort();
     found
@@ -181,6 +192,10 @@ mod tests {
         fs::rename(&other, folder.join("0005_other.mhl")).expect("renamed");
         fs::write(folder.join("0005_other.mhl"), "<hashlist").expect("written");
         assert_eq!(rejoin(root, &watch).expect("nothing"), 0);
+        fs::create_dir(root.join("directory")).expect("made");
+        let narrow = Watch { room: 64, ..watch };
+        let refused = rejoin(root, &narrow).expect_err("no room").to_string();
+        assert!(refused.contains("no history takes more"), "{refused}");
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(matches!(rejoin(root, &watch), Err(Error::Stopped)));
     }

@@ -87,7 +87,8 @@ impl Room {
     }
 }
 
-fn too_many(path: &Path) -> Error {
+/// The error for a data set with more entries than there is room for.
+pub(crate) fn too_many(path: &Path) -> Error {
     Error::malformed(
         path,
         format!(
