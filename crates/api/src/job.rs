@@ -300,13 +300,14 @@ impl JobKind {
     /// The settings of a copy or synchronisation, resolved by the table.
     ///
     /// # Errors
-    /// A setting is unknown, does not belong in a job, or has no such value.
+    /// A setting is unknown, does not belong in a job, or has no such value; or the job is a verification.
     pub fn copy_settings(self, settings: &TypedTexts) -> Result<CpSettings, JobError> {
         let values = self.values(settings)?;
-        Ok(match self {
-            Self::Sync => CpSettings::from_sync_values(&values)?,
-            _ => CpSettings::from_values(&values)?,
-        })
+        match self {
+            Self::Copy => Ok(CpSettings::from_values(&values)?),
+            Self::Sync => Ok(CpSettings::from_sync_values(&values)?),
+            Self::Verify => Err(JobError::Form("a verification copies nothing".to_owned())),
+        }
     }
 
     /// The settings of a verification, resolved by the table.

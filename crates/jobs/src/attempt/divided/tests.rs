@@ -48,6 +48,17 @@ fn a_job_of_one_node_at_each_site_is_a_lone_pair() {
 }
 
 #[test]
+fn a_verification_has_no_bound_of_nodes() {
+    let new = json!({
+        "kind": "verify", "sources": ["here:/data/set.manifest"], "destination": "here:/data/set",
+    });
+    let new: NewJob = serde_json::from_value(new).expect("a job");
+    let prepared = spec::prepare(&new, &|_| Ok(None)).expect("prepared");
+    assert!(prepared.spec.copy_settings().is_err());
+    assert!(!is_lone_pair(&prepared));
+}
+
+#[test]
 fn nodes_of_an_older_program_get_no_part_of_a_job_that_they_would_do_otherwise() {
     let old = LEVEL_CLOSES - 1;
     let (plain, prepared) = job(&json!({}));
