@@ -65,13 +65,12 @@ pub(crate) fn carry_out(
 ) -> Option<Result<Summary, Failure>> {
     let (began, mandate) = (Instant::now(), wish.mandate.as_ref());
     let node = node(shared, &prepared.sites, job, mandate, wish.at_start);
-    let own = match (shared.make_env)(&[]).home.identity() {
-        Ok(identity) => Mate {
-            name: shared.this.name.clone(),
-            identity: identity.id().to_string(),
-        },
+    let identity = match (shared.make_env)(&[]).home.identity() {
+        Ok(identity) => identity.id().to_string(),
         Err(failure) => return Some(Err(failure)),
     };
+    let name = shared.this.name.clone();
+    let own = Mate { name, identity };
     let flights = Arc::new(Flights::new(&job.id));
     let placing = Placing::of(&shared.this, &job.id, epoch, steering, None, None);
     let claim = claim_of(&shared.this.reader(), job);

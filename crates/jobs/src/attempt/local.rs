@@ -122,7 +122,7 @@ pub(super) fn carry_out(
         settings.is_ok_and(|settings| settings.verify)
     };
     let verifies = kind != JobKind::Verify && reads_back();
-    // Others wait for this destination, so a lack of room is to show early. What a relay brought looks new until it is compared.
+    // Others wait for this destination, so a lack of room is to show early. Data of a relay looks new until it is compared.
     let is_brought = relays.as_ref().is_some_and(|left| left.has_begun);
     let free = (passes_on && !is_brought && job.destination.site != HERE)
         .then(|| lack::free_there(&context.asking, job))

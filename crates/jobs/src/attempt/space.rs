@@ -198,7 +198,7 @@ mod tests {
         assert!(watch.is_short(&progress(10, Some(100)), after(1_100)));
         let short = watch.shortage(None).expect("short");
         assert_eq!((short.path, short.needed, short.free), (None, 90, 50));
-        // What is left would have fitted, so the site has to be asked again.
+        // The rest would have fitted, so the site has to be asked again.
         assert!(watch.shortage(Some(60)).is_none());
     }
 

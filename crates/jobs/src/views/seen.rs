@@ -288,7 +288,7 @@ impl Seen {
 
     /// The description of a job as the caller sees it.
     fn template(&self, of: Owned<'_>, new: NewJob) -> NewJob {
-        if self.sees_all(of, places(&new)) {
+        if of.is_seen(self, places(&new)) {
             return new;
         }
         let settings = new.settings.into_iter().filter(|(name, _)| is_plain(name));
@@ -348,11 +348,6 @@ impl Seen {
         (places.all(lists) && self.lists_children(job)) || self.of_job(&job.owner, &job.id).is_own
     }
 
-    /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
-    fn sees_all(&self, of: Owned<'_>, mut places: impl Iterator<Item = Option<Place>>) -> bool {
-        of.is_own || places.all(|place| place.is_some_and(|place| self.may_list(of, &place)))
-    }
-
     fn may_list(&self, of: Owned<'_>, place: &Place) -> bool {
         // A site that asked for a job names the other end in its own terms; this node's site of that name may be another one.
         let is_known = place.is_here() || !is_of_site(of.owner);
@@ -366,6 +361,11 @@ impl Seen {
 }
 
 impl Owned<'_> {
+    /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
+    fn is_seen(self, seen: &Seen, mut places: impl Iterator<Item = Option<Place>>) -> bool {
+        self.is_own || places.all(|place| place.is_some_and(|place| seen.may_list(self, &place)))
+    }
+
     /// The places as the caller sees them. All hidden places of one export appear as one place.
     fn places(self, seen: &Seen, texts: &[String]) -> Vec<String> {
         let mut shown = Vec::with_capacity(texts.len());

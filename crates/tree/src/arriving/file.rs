@@ -198,7 +198,7 @@ impl WriteFile for Handle {
         }
     }
 
-    /// Flash forgets a file that is not whole. What was written before the file went to slow storage has no records either.
+    /// Flash forgets a file that is not whole. Data from before the file went to slow storage has no records either.
     fn lasts(&self) -> bool {
         false
     }

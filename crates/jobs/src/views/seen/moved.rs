@@ -23,7 +23,7 @@ impl Seen {
         let of = self.of_job(&job.owner, &job.id);
         let stored = job.sources.iter().chain([&job.destination]);
         let is_whole = of.is_own
-            || (self.sees_all(of, stored.map(|place| documents::parts(place).ok()))
+            || (of.is_seen(self, stored.map(|place| documents::parts(place).ok()))
                 && self.lists_all(&job.id));
         if !is_whole {
             reported.progress = outline(reported.progress, may_run_elsewhere(&job));

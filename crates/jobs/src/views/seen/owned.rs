@@ -41,7 +41,7 @@ impl Seen {
         };
         let job: Option<NewJob> = serde_json::from_str(template).ok();
         let sees_all = match &job {
-            Some(job) => self.sees_all(of, places(job)),
+            Some(job) => of.is_seen(self, places(job)),
             None => of.is_own,
         };
         let reason = reason.map(|reason| match sees_all || is_plain_reason(&reason.code) {
