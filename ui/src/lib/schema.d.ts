@@ -179,6 +179,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/buffer/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tries files again that have arrived, and could not go to their export, at all nodes of the cluster. */
+        post: operations["post_buffer_retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cluster": {
         parameters: {
             query?: never;
@@ -1222,14 +1239,14 @@ export interface components {
         BufferChanged: {
             /**
              * Format: int64
-             * @description Files that are as asked now. A file counts at each node that has a part of it.
+             * @description Files with the wanted state now. A file counts at each node that has a part of it.
              */
             files: number;
             /** @description A row for each node of the cluster, this one first; none if the node is alone. */
             nodes?: components["schemas"]["BufferNodeChanged"][];
             /**
              * Format: int64
-             * @description Files that are not, because others have reserved the room.
+             * @description Files that did not change, because others have reserved the room.
              */
             refused: number;
         };
@@ -1251,7 +1268,20 @@ export interface components {
             path: string;
             /** @description Whether a user has pinned the file. */
             pinned?: boolean;
+            /** @description Why it failed the last time. */
+            reason?: string | null;
+            since?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int32
+             * @description How often its way to the export failed.
+             */
+            tries?: number | null;
             until?: components["schemas"]["Timestamp"] | null;
+            /**
+             * @description The state of a file that has arrived, and is not at its export yet: `ready`, `draining`, `later`, `held`, or `aside` until a user
+             *     acts.
+             */
+            waiting?: string | null;
         };
         /** @description A page of the files in the buffer. */
         BufferFiles: {
@@ -1276,12 +1306,17 @@ export interface components {
             bytes_dirty: number;
             /**
              * Format: int64
+             * @description Bytes of those that go to slow storage now.
+             */
+            bytes_draining?: number;
+            /**
+             * Format: int64
              * @description Bytes that hold nothing.
              */
             bytes_free: number;
             /**
              * Format: int64
-             * @description Bytes of those that can be evicted, but stay.
+             * @description Clean bytes that stay.
              */
             bytes_kept: number;
             /**
@@ -1294,6 +1329,21 @@ export interface components {
              * @description Files with extents. A large file has some at several nodes.
              */
             files: number;
+            /**
+             * Format: int64
+             * @description Files of those that were put aside until a user acts.
+             */
+            files_aside?: number;
+            /**
+             * Format: int64
+             * @description Files of those whose last way to the export failed.
+             */
+            files_troubled?: number;
+            /**
+             * Format: int64
+             * @description Files that have arrived, and are not at their export yet.
+             */
+            files_waiting?: number;
             /**
              * Format: int64
              * @description Bytes written to flash.
@@ -1311,6 +1361,7 @@ export interface components {
             missed_bytes: number;
             /** @description Name of the node. */
             node: string;
+            oldest_dirty?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
              * @description Bytes that its transfers got from the buffers of other nodes.
@@ -1352,6 +1403,11 @@ export interface components {
             bytes_dirty: number;
             /**
              * Format: int64
+             * @description Bytes of those that go to slow storage now.
+             */
+            bytes_draining?: number;
+            /**
+             * Format: int64
              * @description Bytes on their way to flash.
              */
             bytes_filling: number;
@@ -1362,7 +1418,7 @@ export interface components {
             bytes_free: number;
             /**
              * Format: int64
-             * @description Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time.
+             * @description Clean bytes that stay: their files are pinned, or kept until a time.
              */
             bytes_kept?: number;
             /**
@@ -1392,9 +1448,24 @@ export interface components {
             files: number;
             /**
              * Format: int64
+             * @description Files of those that were put aside until a user acts.
+             */
+            files_aside?: number;
+            /**
+             * Format: int64
              * @description Files that users have pinned.
              */
             files_pinned?: number;
+            /**
+             * Format: int64
+             * @description Files of those whose last way to the export failed.
+             */
+            files_troubled?: number;
+            /**
+             * Format: int64
+             * @description Files that have arrived, and are not at their export yet.
+             */
+            files_waiting?: number;
             /**
              * Format: int64
              * @description Bytes written to flash.
@@ -1644,7 +1715,7 @@ export interface components {
         DestinationCount: {
             /**
              * Format: int64
-             * @description Number of those that are complete.
+             * @description Number of complete ones.
              */
             complete: number;
             /** @description Whether they are the sources of a job that gathers. */
@@ -1702,6 +1773,8 @@ export interface components {
              * @example here:/data/run42
              */
             place: string;
+            /** @description The files that have arrived, and are not at their export yet, are given up instead: they are lost. This needs the right to write. */
+            waiting?: boolean;
         };
         /**
          * @description The kind of an entry.
@@ -1892,7 +1965,7 @@ export interface components {
         };
         /** @description Whether the node is alive or ready. */
         Health: {
-            /** @description Parts of the node that do not work, without which it goes on. */
+            /** @description Parts of the node that do not work. The node serves without them. */
             notes?: string[];
             /** @description `ok` or `ready`. */
             status: string;
@@ -1997,6 +2070,12 @@ export interface components {
              * @description Number of attempts so far.
              */
             attempts: number;
+            /**
+             * Format: int64
+             * @description Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and
+             *     only at the node with the destination.
+             */
+            buffered?: number | null;
             /** @description When the job was submitted. */
             created: components["schemas"]["Timestamp"];
             deadline?: components["schemas"]["Timestamp"] | null;
@@ -2754,6 +2833,14 @@ export interface components {
              * @example here:/data/new
              */
             to: string;
+        };
+        /** @description Waiting files that are tried again. */
+        RetryDrain: {
+            /**
+             * @description Place of a file or directory of this node, as `here:/EXPORT/PATH`.
+             * @example here:/data/run42
+             */
+            place: string;
         };
         /**
          * @description One right of a rule.
@@ -3780,6 +3867,8 @@ export interface operations {
                 cursor?: string;
                 /** @description Files of the page; default 500. */
                 limit?: number;
+                /** @description Only files that have arrived, and are not at their export yet. */
+                waiting?: boolean;
             };
             header?: never;
             path?: never;
@@ -3843,6 +3932,65 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["KeepInBuffer"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BufferChanged"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_buffer_retry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryDrain"];
             };
         };
         responses: {

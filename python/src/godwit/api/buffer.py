@@ -17,17 +17,26 @@ class Buffer(Group):
         """Lets files leave the buffers of the cluster."""
         return self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/drop", body=body))
 
-    def files(self, place: str, *, cursor: Optional[str] = None, limit: Optional[int] = None) -> schemas.BufferFiles:
+    def files(
+        self, place: str, *, cursor: Optional[str] = None, limit: Optional[int] = None, waiting: Optional[bool] = None
+    ) -> schemas.BufferFiles:
         """Lists the files in the buffers of the cluster at and below a place."""
         return self._send(
             Call[schemas.BufferFiles](
-                "GET", "/api/v1/buffer/files", query={"place": place, "cursor": cursor, "limit": limit}, twice=True
+                "GET",
+                "/api/v1/buffer/files",
+                query={"place": place, "cursor": cursor, "limit": limit, "waiting": waiting},
+                twice=True,
             )
         )
 
     def keep(self, body: schemas.KeepInBuffer) -> schemas.BufferChanged:
         """Sets how long files stay in the buffers of the cluster."""
         return self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/keep", body=body))
+
+    def retry(self, body: schemas.RetryDrain) -> schemas.BufferChanged:
+        """Tries files again that have arrived, and could not go to their export, at all nodes of the cluster."""
+        return self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/retry", body=body))
 
 
 class AsyncBuffer(AsyncGroup):
@@ -41,14 +50,23 @@ class AsyncBuffer(AsyncGroup):
         """Lets files leave the buffers of the cluster."""
         return await self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/drop", body=body))
 
-    async def files(self, place: str, *, cursor: Optional[str] = None, limit: Optional[int] = None) -> schemas.BufferFiles:
+    async def files(
+        self, place: str, *, cursor: Optional[str] = None, limit: Optional[int] = None, waiting: Optional[bool] = None
+    ) -> schemas.BufferFiles:
         """Lists the files in the buffers of the cluster at and below a place."""
         return await self._send(
             Call[schemas.BufferFiles](
-                "GET", "/api/v1/buffer/files", query={"place": place, "cursor": cursor, "limit": limit}, twice=True
+                "GET",
+                "/api/v1/buffer/files",
+                query={"place": place, "cursor": cursor, "limit": limit, "waiting": waiting},
+                twice=True,
             )
         )
 
     async def keep(self, body: schemas.KeepInBuffer) -> schemas.BufferChanged:
         """Sets how long files stay in the buffers of the cluster."""
         return await self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/keep", body=body))
+
+    async def retry(self, body: schemas.RetryDrain) -> schemas.BufferChanged:
+        """Tries files again that have arrived, and could not go to their export, at all nodes of the cluster."""
+        return await self._send(Call[schemas.BufferChanged]("POST", "/api/v1/buffer/retry", body=body))

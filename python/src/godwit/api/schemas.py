@@ -139,11 +139,11 @@ class BufferChanged(TypedDict):
     """The result of a change."""
 
     files: int
-    """Files that are as asked now. A file counts at each node that has a part of it."""
+    """Files with the wanted state now. A file counts at each node that has a part of it."""
     nodes: NotRequired[List[BufferNodeChanged]]
     """A row for each node of the cluster, this one first; none if the node is alone."""
     refused: int
-    """Files that are not, because others have reserved the room."""
+    """Files that did not change, because others have reserved the room."""
 
 
 class BufferFile(TypedDict):
@@ -159,7 +159,14 @@ class BufferFile(TypedDict):
     """Path below the export."""
     pinned: NotRequired[bool]
     """Whether a user has pinned the file."""
+    reason: NotRequired[Optional[str]]
+    """Why it failed the last time."""
+    since: NotRequired[Optional[Timestamp]]
+    tries: NotRequired[Optional[int]]
+    """How often its way to the export failed."""
     until: NotRequired[Optional[Timestamp]]
+    waiting: NotRequired[Optional[str]]
+    """The state of a file that has arrived, and is not at its export yet: `ready`, `draining`, `later`, `held`, or `aside` until a user acts."""
 
 
 class BufferFiles(TypedDict):
@@ -180,14 +187,22 @@ class BufferNode(TypedDict):
     """Bytes that can be evicted."""
     bytes_dirty: int
     """Bytes of which the buffer has the only copy."""
+    bytes_draining: NotRequired[int]
+    """Bytes of those that go to slow storage now."""
     bytes_free: int
     """Bytes that hold nothing."""
     bytes_kept: int
-    """Bytes of those that can be evicted, but stay."""
+    """Clean bytes that stay."""
     bytes_total: int
     """Bytes of all extents of its volumes."""
     files: int
     """Files with extents. A large file has some at several nodes."""
+    files_aside: NotRequired[int]
+    """Files of those that were put aside until a user acts."""
+    files_troubled: NotRequired[int]
+    """Files of those whose last way to the export failed."""
+    files_waiting: NotRequired[int]
+    """Files that have arrived, and are not at their export yet."""
     filled_bytes: int
     """Bytes written to flash."""
     hit_bytes: int
@@ -196,6 +211,7 @@ class BufferNode(TypedDict):
     """Bytes that this node read from the exports."""
     node: str
     """Name of the node."""
+    oldest_dirty: NotRequired[Optional[Timestamp]]
     pooled_bytes: int
     """Bytes that its transfers got from the buffers of other nodes."""
     reason: NotRequired[Optional[str]]
@@ -224,12 +240,14 @@ class BufferView(TypedDict):
     """Bytes that can be evicted, because their source has them."""
     bytes_dirty: int
     """Bytes of which the buffer has the only copy."""
+    bytes_draining: NotRequired[int]
+    """Bytes of those that go to slow storage now."""
     bytes_filling: int
     """Bytes on their way to flash."""
     bytes_free: int
     """Bytes that hold nothing."""
     bytes_kept: NotRequired[int]
-    """Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time."""
+    """Clean bytes that stay: their files are pinned, or kept until a time."""
     bytes_total: int
     """Bytes of all extents of the volumes."""
     damaged_bytes: int
@@ -240,8 +258,14 @@ class BufferView(TypedDict):
     """Bytes of one extent."""
     files: int
     """Files with extents."""
+    files_aside: NotRequired[int]
+    """Files of those that were put aside until a user acts."""
     files_pinned: NotRequired[int]
     """Files that users have pinned."""
+    files_troubled: NotRequired[int]
+    """Files of those whose last way to the export failed."""
+    files_waiting: NotRequired[int]
+    """Files that have arrived, and are not at their export yet."""
     filled_bytes: int
     """Bytes written to flash."""
     hit_bytes: int
@@ -428,7 +452,7 @@ class DestinationCount(TypedDict):
     """Destinations of a job with several, or sources of one that gathers."""
 
     complete: int
-    """Number of those that are complete."""
+    """Number of complete ones."""
     gather: NotRequired[bool]
     """Whether they are the sources of a job that gathers."""
     total: int
@@ -459,6 +483,8 @@ class DropFromBuffer(TypedDict):
 
     place: str
     """Place of a file or directory of this node, as `here:/EXPORT/PATH`."""
+    waiting: NotRequired[bool]
+    """The files that have arrived, and are not at their export yet, are given up instead: they are lost. This needs the right to write."""
 
 
 class EntryView(TypedDict):
@@ -610,7 +636,7 @@ class Health(TypedDict):
     """Whether the node is alive or ready."""
 
     notes: NotRequired[List[str]]
-    """Parts of the node that do not work, without which it goes on."""
+    """Parts of the node that do not work. The node serves without them."""
     status: str
     """`ok` or `ready`."""
 
@@ -699,6 +725,8 @@ class JobView(TypedDict):
 
     attempts: int
     """Number of attempts so far."""
+    buffered: NotRequired[Optional[int]]
+    """Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and only at the node with the destination."""
     created: Timestamp
     """When the job was submitted."""
     deadline: NotRequired[Optional[Timestamp]]
@@ -1305,6 +1333,13 @@ RenameEntry = TypedDict(
     },
 )
 """An entry to rename."""
+
+
+class RetryDrain(TypedDict):
+    """Waiting files that are tried again."""
+
+    place: str
+    """Place of a file or directory of this node, as `here:/EXPORT/PATH`."""
 
 
 class Rule(TypedDict):
