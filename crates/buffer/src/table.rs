@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::extent::{Content, FileKey, Generation, Keep, Record, Recovered, SlotIndex, SourceId};
 use crate::frame::{Entry, Held};
+use crate::superblock::millis;
 
 #[derive(Clone, Debug)]
 struct Named {
@@ -105,6 +107,7 @@ impl Table {
     }
 
     fn name(&mut self, number: u32, key: &Arc<FileKey>, keep: Keep) -> bool {
+        let keep = logged(keep);
         // There are no more files than slots, except those that are about to get their first slot.
         if u64::from(number) > u64::from(self.count) * 2 {
             return false;
@@ -167,7 +170,7 @@ impl Table {
                     .and_then(|number| self.named(number))
                     .map(|one| one.keep);
                 let number = known.unwrap_or_else(|| self.unused.first());
-                if kept != Some(*keep) {
+                if kept != Some(logged(*keep)) {
                     entries.push(Entry::File {
                         number,
                         key: Arc::clone(&content.file),
@@ -182,7 +185,7 @@ impl Table {
                         bytes: content.bytes,
                         is_dirty: *is_dirty,
                         digest: content.digest,
-                        since: *since,
+                        since: whole(*since),
                     },
                 });
             }
@@ -269,6 +272,18 @@ impl Table {
     }
 }
 
+/// A time as the log has it: in whole milliseconds. A checkpoint is compared with the table after it was written.
+fn whole(time: Duration) -> Duration {
+    Duration::from_millis(millis(time))
+}
+
+fn logged(keep: Keep) -> Keep {
+    match keep {
+        Keep::Until(until) => Keep::Until(whole(until)),
+        keep => keep,
+    }
+}
+
 /// The numbers that no file has: ranges below `next`, and all from `next` on.
 #[derive(Clone, Debug, Default)]
 struct Unused {
@@ -311,8 +326,6 @@ impl Unused {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use godwit_store::digest::DigestKind;
 

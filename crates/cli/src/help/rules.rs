@@ -23,10 +23,6 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "on working days, without temporary files",
             ),
             example(
-                "godwit schedule add nightly '0 22 * * *' here:/data/run42 --to siteB:/archive/ --to siteC:/in/",
-                "read once, for two destinations",
-            ),
-            example(
                 "godwit schedule add nightly '0 22 * * *' --from siteB:/raw --from siteC:/raw --to here:/archive --merge newest",
                 "gather two sites: of each name the newest file",
             ),
