@@ -1,5 +1,4 @@
 //! Owns what a log says at its end: the content of each slot, and the files that the slots name. Reads and writes no log.
-//!
 //! The log may be forged. So the memory depends on the records that the log really has, never on a number in them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -272,7 +271,7 @@ impl Table {
     }
 }
 
-/// A time as the log has it: in whole milliseconds. A checkpoint is compared with the table after it was written.
+/// A time in whole milliseconds, as in the log. A checkpoint is compared with the table after it was written.
 fn whole(time: Duration) -> Duration {
     Duration::from_millis(millis(time))
 }
