@@ -2,7 +2,8 @@
 //! Decides neither which manifests count nor when: the node of the job does. Removes no directory, link or special file.
 //!
 //! A file goes only if its size, time and BLAKE3 digest are those of enough manifests, it has one name, and nothing about it changed from the
-//! first look to the last one. A change between that last look and the removal, which follow each other at once, cannot be seen.
+//! first look to the last one. Then it gets a private name in its directory, is looked at once more, and is removed under that name. So another
+//! file that comes by its name in between stays. A write by a program that has the file open, after the very last look, cannot be seen.
 //!
 //! A copy may be the source itself, by a mount in one of the two trees. So each directory that loses files gets a mark before. No copy may
 //! show a mark.
@@ -17,7 +18,7 @@ use std::io::{BufReader, Seek as _, SeekFrom};
 use data_encoding::HEXLOWER;
 use godwit_store::digest::{Digest, DigestKind};
 use godwit_store::manifest::{ManifestEntry, ManifestReader};
-use godwit_store::{Meta, ReadFile, RelPath, Storage, StoreError, StoreErrorKind};
+use godwit_store::{Meta, ReadFile, RelPath, Replace, Storage, StoreError, StoreErrorKind};
 
 use crate::local::LocalSource;
 pub use marks::{Marks, mark};
@@ -168,7 +169,8 @@ pub fn directories(proofs: &mut [Proof], copies: u32) -> Result<BTreeSet<Within>
     Ok(directories)
 }
 
-/// Removes the files in these directories below a source that at least `copies` of the manifests have as they are now.
+/// Removes the files in these directories below a source that at least `copies` of the manifests have as they are now. No entry may have the
+/// name `private`: each file has it for a moment before it goes.
 ///
 /// # Errors
 /// A manifest cannot be read any further. All removals before were right.
@@ -176,7 +178,7 @@ pub fn remove(
     source: &LocalSource,
     (proofs, copies): (&mut [Proof], u32),
     marked: &BTreeSet<Within>,
-    permit: &Permit<'_>,
+    (permit, private): (&Permit<'_>, &str),
 ) -> Result<Removed, String> {
     let mut removed = Removed::default();
     let lines = proofs.iter_mut().map(Proof::lines);
@@ -199,7 +201,7 @@ pub fn remove(
         let storage = &*root.storage;
         let fate = match known.as_slice() {
             [] => look(storage, &place),
-            known => remove_one(storage, &place, known, permit),
+            known => remove_one(storage, &place, known, (permit, private)),
         };
         match fate {
             Ok(Fate::Removed(bytes)) => {
@@ -247,7 +249,7 @@ fn remove_one(
     storage: &dyn Storage,
     path: &RelPath,
     known: &[ManifestEntry],
-    permit: &Permit<'_>,
+    (permit, private): (&Permit<'_>, &str),
 ) -> Result<Fate, StoreError> {
     let file = match storage.open(path) {
         Ok(file) => file,
@@ -285,15 +287,55 @@ fn remove_one(
     if !is_same(&before, &after) || !now.is_some_and(|now| is_same(&before, &now)) {
         return Ok(Fate::Changed);
     }
-    storage.remove_entry(path, false)?;
-    Ok(Fate::Removed(before.bytes))
+    remove_aside(storage, path, (&*file, &before), private)
+}
+
+/// Removes a file under a private name, if this is still the file that was read. Another file goes back to its name.
+fn remove_aside(
+    storage: &dyn Storage,
+    path: &RelPath,
+    (file, before): (&dyn ReadFile, &Meta),
+    private: &str,
+) -> Result<Fate, StoreError> {
+    let invalid = || StoreError::new("remove", path, StoreErrorKind::NotFound);
+    let directory = path.parent().ok_or_else(invalid)?;
+    let aside = directory.join(private.as_bytes());
+    let aside = aside.map_err(|_error| invalid())?;
+    match storage.rename(path, &aside, Replace::Never) {
+        Ok(()) => {}
+        Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(Fate::Gone),
+        Err(error) => return Err(error),
+    }
+    let now = storage.stat(&aside);
+    let is_it = |now: &Meta| is_alike(before, now);
+    let is_unchanged =
+        matches!(&now, Ok(Some(now)) if is_it(now)) && file.meta().is_ok_and(|after| is_it(&after));
+    let removed = match is_unchanged {
+        true => storage.remove_entry(&aside, false).map(|()| true),
+        false => now.map(|_| false),
+    };
+    if matches!(removed, Ok(true)) {
+        return Ok(Fate::Removed(before.bytes));
+    }
+    match storage.rename(&aside, path, Replace::Never) {
+        Ok(()) => removed.map(|_| Fate::Changed),
+        // The name is taken again. The error names the file that stays under the private name.
+        Err(_) => Err(StoreError::new(
+            "give its name back to the file",
+            &aside,
+            StoreErrorKind::Exists,
+        )),
+    }
 }
 
 /// Whether two looks found the same file in the same state.
 fn is_same(one: &Meta, other: &Meta) -> bool {
-    one.generation() == other.generation()
-        && (one.kind, one.bytes, one.mtime, one.ctime)
-            == (other.kind, other.bytes, other.mtime, other.ctime)
+    one.generation() == other.generation() && one.ctime == other.ctime && is_alike(one, other)
+}
+
+/// The same, before and after a change of the name, which changes `ctime`.
+fn is_alike(one: &Meta, other: &Meta) -> bool {
+    (one.kind, one.bytes, one.mtime) == (other.kind, other.bytes, other.mtime)
         && (one.device, one.inode, one.links) == (other.device, other.inode, other.links)
 }
 

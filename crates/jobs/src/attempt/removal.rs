@@ -230,7 +230,8 @@ impl Removal<'_> {
             goes_on: &|| self.goes_on(),
         };
         let proofs = (proofs.as_mut_slice(), wished.copies);
-        remove(&source, proofs, &marked, &permit).map(Some)
+        let private = format!(".godwit-removed-{}", random_text());
+        remove(&source, proofs, &marked, (&permit, &private)).map(Some)
     }
 
     /// Refuses copies that may be the source itself: one shows a mark of a directory that loses files.

@@ -61,7 +61,7 @@ fn removed(source: &Path, lists: &[&[ManifestEntry]], copies: u32, permit: &Perm
     let mut proofs: Vec<Proof> = lists.iter().map(|lines| proof(lines)).collect();
     let all = directories(&mut proofs, copies).expect("readable");
     let marked = mark(&found, &all, "mark").expect("marked").lift();
-    remove(&found, (&mut proofs, copies), &marked, permit).expect("readable")
+    remove(&found, (&mut proofs, copies), &marked, (permit, "aside")).expect("readable")
 }
 
 #[test]
@@ -148,6 +148,27 @@ fn nothing_goes_without_the_claim_or_after_a_change_during_the_question() {
     let done = removed(source, &[&lines], 1, &late);
     assert_eq!((asked.get(), done.files, done.changed.count), (1, 0, 1));
     assert!(source.join("a").exists());
+}
+
+#[test]
+fn a_file_that_takes_the_name_of_the_one_that_was_read_stays() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path();
+    std::fs::write(source.join("a"), "hello").expect("written");
+    let spill = tempfile::tempdir().expect("a directory");
+    let found = Sources::new(spill.path(), None, Access::default()).find(source);
+    let root = found.expect("a source").root;
+    let path = root.start.join(b"a").expect("a path");
+    let file = root.storage.open(&path).expect("open");
+    let before = file.meta().expect("known");
+    // It comes after the last look at the name.
+    std::fs::write(source.join("new"), "other").expect("written");
+    std::fs::rename(source.join("new"), source.join("a")).expect("renamed");
+    let fate = remove_aside(&*root.storage, &path, (&*file, &before), "aside");
+    assert!(matches!(fate, Ok(Fate::Changed)));
+    let there = std::fs::read(source.join("a")).expect("there");
+    assert_eq!(there, b"other");
+    assert!(!source.join("aside").exists());
 }
 
 #[test]
