@@ -99,6 +99,8 @@ impl Removal<'_> {
         let manifest = godwit_history::manifest_path(&self.0.asking.this.directory, &self.0.job.id);
         prepared.spec.sources = vec![Endpoint::Local(manifest.clone())];
         prepared.spec.imposed.manifest = Some(manifest);
+        // A copy may be older than this job, and written without a sync.
+        prepared.spec.imposed.durable = true;
         let env = Env {
             label: Some(format!("job {}", self.0.job.id)),
             ..(self.0.make_env)(&prepared.sites)
