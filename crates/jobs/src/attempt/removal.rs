@@ -4,6 +4,8 @@
 //! A destination that ended complete or partial with a manifest has proven its copy: its site has read it once more and found each file of
 //! the manifest. The digest of the manifest is in the summary of the job, so no other manifest counts.
 
+mod figures;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,11 +18,13 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::rest::{JobState, Place};
-use godwit_api::units::{counted, human_size};
 use godwit_run::local::Access;
-use godwit_run::removal::{Named, Permit, Proof, Removed, Within, directories, mark, remove};
+use godwit_run::removal::{Permit, Proof, Removed, Within, directories, mark, remove};
 use godwit_run::{Env, Fence, Runner};
-use godwit_state::{Agreed, FailureGroup, Families, Finish, JobOp, Outcome, ProposeError, Reason};
+use godwit_state::{
+    Agreed, AuditEntry, AuditOutcome, FailureGroup, Families, Finish, Job, JobOp, Op, Outcome,
+    ProposeError, Reason,
+};
 
 use super::relay::{Checks, First};
 use crate::asking::manifest;
@@ -31,9 +35,13 @@ use crate::basis::spec;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::rights::access;
+use figures::words;
 
 /// Between two looks at the other destinations of the job.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long the proof of a copy counts, in milliseconds. An older copy is read once more before files go.
+const PROVEN_FOR: u64 = 10 * 60 * 1_000;
 
 /// A job that has files of its source removed.
 struct Wished {
@@ -46,6 +54,14 @@ struct Wished {
 struct CopyAt {
     stored: Stored,
     place: Place,
+}
+
+/// The copies that count, and the trouble with the first one that does not.
+#[derive(Default)]
+struct Counted {
+    proofs: Vec<Proof>,
+    places: Vec<CopyAt>,
+    trouble: Option<String>,
 }
 
 /// The removal at the source of the job that these checks belong to.
@@ -72,7 +88,8 @@ impl Removal<'_> {
         self.0.events.note(
             "the site of the destination reads the copy once more, before files may be removed at the source",
         );
-        match self.first_difference(&wished.stored, &place)? {
+        let manifest = godwit_history::manifest_path(&self.0.asking.this.directory, &self.0.job.id);
+        match self.first_difference(&wished.stored, &place, &manifest)? {
             None => Ok(()),
             Some(first) => Err(Failure::new(
                 FailureCode::Different,
@@ -94,11 +111,15 @@ impl Removal<'_> {
     }
 
     /// The first entry of a copy that is not as the manifest of this job has it.
-    fn first_difference(&self, stored: &Stored, copy: &Place) -> Result<Option<String>, Failure> {
+    fn first_difference(
+        &self,
+        stored: &Stored,
+        copy: &Place,
+        manifest: &Path,
+    ) -> Result<Option<String>, Failure> {
         let mut prepared = self.0.prepare(stored, copy, false)?;
-        let manifest = godwit_history::manifest_path(&self.0.asking.this.directory, &self.0.job.id);
-        prepared.spec.sources = vec![Endpoint::Local(manifest.clone())];
-        prepared.spec.imposed.manifest = Some(manifest);
+        prepared.spec.sources = vec![Endpoint::Local(manifest.to_owned())];
+        prepared.spec.imposed.manifest = Some(manifest.to_owned());
         // A copy may be older than this job, and written without a sync.
         prepared.spec.imposed.durable = true;
         let env = Env {
@@ -203,8 +224,15 @@ impl Removal<'_> {
         if let Some(why) = access::denied(self.0.rights, self.0.job) {
             return Err(why);
         }
-        let (mut proofs, places) = self.proofs(finish)?;
+        let Counted {
+            mut proofs,
+            places,
+            trouble,
+        } = self.proofs(finish)?;
         if u64::from(wished.copies) > proofs.len() as u64 {
+            if let Some(trouble) = trouble {
+                return Err(trouble);
+            }
             self.0.events.note(&format!(
                 "nothing is removed at the source: {} of the {} copies that were asked for are proven; retry the job",
                 proofs.len(),
@@ -224,6 +252,7 @@ impl Removal<'_> {
         let marks = mark(&source, &directories, &name)?;
         self.find_no_mark(&places, &directories, &name)?;
         let marked = marks.lift();
+        self.audit(place)?;
         self.0.events.note(
             "all destinations have ended; files with enough copies are removed at the source",
         );
@@ -263,16 +292,27 @@ impl Removal<'_> {
         Ok(())
     }
 
+    /// Writes the line of the audit log. Nothing is removed without it.
+    fn audit(&self, source: &Place) -> Result<(), String> {
+        let entry = AuditEntry {
+            action: "job.remove_source".to_owned(),
+            object: clip(&format!("{} {source}", self.0.job.id)),
+            outcome: AuditOutcome::Done,
+        };
+        let done = self.0.asking.this.propose(Op::Audit(entry));
+        done.map(drop).map_err(|error| error.to_string())
+    }
+
     /// The manifests of all destinations whose copies are proven, and the places of the copies.
-    fn proofs(&self, finish: &Finish) -> Result<(Vec<Proof>, Vec<CopyAt>), String> {
+    fn proofs(&self, finish: &Finish) -> Result<Counted, String> {
         let directory = &self.0.asking.this.directory;
         let reader = self.0.asking.this.reader();
-        let (mut proofs, mut places) = (Vec::new(), Vec::new());
+        let mut counted = Counted::default();
         let mut add = |job: &str, file: File, digest: &str| -> Result<(), String> {
             let stored = Stored::of(&reader, job).map_err(|error| error.to_string())?;
             let place = self.copy_of(job, &stored)?;
-            proofs.push(Proof::of(file, digest)?);
-            places.push(CopyAt { stored, place });
+            counted.proofs.push(Proof::of(file, digest)?);
+            counted.places.push(CopyAt { stored, place });
             Ok(())
         };
         let is_proven = finish.outcome != Outcome::Failed;
@@ -284,9 +324,12 @@ impl Removal<'_> {
         }
         let parent = Families(&reader).parent(&self.0.job.id);
         let Some(parent) = parent.map_err(|error| error.to_string())? else {
-            return Ok((proofs, places));
+            return Ok(counted);
         };
         let children = Families(&reader).children(&parent);
+        let own = godwit_history::manifest_path(directory, &self.0.job.id);
+        let path = own.with_extension("other");
+        let mut trouble = None;
         for child in children.map_err(|error| error.to_string())? {
             let is_other = child.id != self.0.job.id;
             let is_proven = matches!(child.state, JobState::Complete | JobState::Partial);
@@ -294,27 +337,60 @@ impl Removal<'_> {
             let Some(digest) = digest.filter(|_| is_other && is_proven) else {
                 continue;
             };
-            let named = |why: String| format!("the manifest of job {}: {why}", child.id);
-            let file = self.fetch(&child.id);
+            let named = |why: String| format!("the copy of job {}: {why}", child.id);
+            let file = self.fetch(&child.id, &path);
             let file = file.map_err(|error| named(error.to_string()))?;
-            add(&child.id, file, &digest).map_err(named)?;
+            let again = match self.is_recent(&child) {
+                true => Ok(()),
+                false => self.prove_again(&child, &path),
+            };
+            let _ = fs::remove_file(&path);
+            match again {
+                Ok(()) => add(&child.id, file, &digest).map_err(named)?,
+                Err(why) => {
+                    let why = named(why);
+                    self.0.events.note(&clip(&why));
+                    trouble.get_or_insert(why);
+                }
+            }
         }
-        Ok((proofs, places))
+        counted.trouble = trouble;
+        Ok(counted)
     }
 
-    /// The manifest of another destination in a file without a name, wherever it lies in the cluster.
-    fn fetch(&self, job: &str) -> io::Result<File> {
+    /// Whether a destination ended so lately that its proof still counts.
+    fn is_recent(&self, child: &Job) -> bool {
+        let now = self.0.asking.this.now();
+        let is_recent = |ended| ended <= now && now <= ended.after(PROVEN_FOR);
+        child.ended.is_some_and(is_recent)
+    }
+
+    /// Has the site of another destination read its copy once more. The manifest at this path is that of its transfer.
+    fn prove_again(&self, child: &Job, manifest: &Path) -> Result<(), String> {
+        let checks = Checks {
+            job: child,
+            ..*self.0
+        };
+        let reader = self.0.asking.this.reader();
+        let stored = Stored::of(&reader, &child.id).map_err(|error| error.to_string())?;
+        let place = self.copy_of(&child.id, &stored)?;
+        let found = Removal(&checks).first_difference(&stored, &place, manifest);
+        match found.map_err(|failure| failure.message)? {
+            None => Ok(()),
+            Some(first) => Err(format!("it is not as it was: {first}")),
+        }
+    }
+
+    /// Writes the manifest of another destination, wherever it lies in the cluster, to this path.
+    fn fetch(&self, job: &str, path: &Path) -> io::Result<File> {
         let mut manifest = manifest::open(self.0.asking, job)
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let own = godwit_history::manifest_path(&self.0.asking.this.directory, &self.0.job.id);
-        let path = own.with_extension("other");
         let mut file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(true)
-            .open(&path)?;
-        fs::remove_file(&path)?;
+            .open(path)?;
         loop {
             let chunk = manifest.chunk()?;
             if chunk.is_empty() {
@@ -412,59 +488,6 @@ const fn says(come: Come) -> &'static str {
             "The copy is done. Files at the source are removed when all destinations have ended."
         }
         _ => "The attempt ends. Files at the source stay for now.",
-    }
-}
-
-/// The figures of a removal as sentences.
-fn words(removed: &Removed, copies: u32) -> String {
-    let all = removed.files + removed.left();
-    let mut text = format!(
-        "Removed {} of {} at the source ({}).",
-        removed.files,
-        counted(all, "file"),
-        human_size(removed.bytes)
-    );
-    let few = match copies {
-        1 => "has no proven copy".to_owned(),
-        copies => format!("has fewer than {copies} equal copies"),
-    };
-    for (named, why) in [
-        (&removed.changed, "changed since it was copied"),
-        (&removed.few, few.as_str()),
-        (&removed.failed, "could not be read or removed"),
-    ] {
-        if named.count > 0 {
-            text.push_str(&format!(" {}", left(named, why)));
-        }
-    }
-    if removed.linked > 0 {
-        let names = counted(removed.linked, "name");
-        text.push_str(&format!(" {names} of files with several names stay."));
-    }
-    if removed.gone > 0 {
-        text.push_str(&format!(
-            " {} gone before.",
-            match removed.gone {
-                1 => "1 file was".to_owned(),
-                many => format!("{many} files were"),
-            }
-        ));
-    }
-    if removed.stopped {
-        text.push_str(" The removal was stopped before its end.");
-    }
-    if removed.left() > 0 {
-        text.push_str(" Submit the job again for the files that stay.");
-    }
-    text
-}
-
-/// Files that stay, with the first names.
-fn left(named: &Named, why: &str) -> String {
-    let names = named.names.join(", ");
-    match named.count {
-        1 => format!("1 file stays because it {why}: {names}."),
-        many => format!("{many} files stay because each {why}: {names}."),
     }
 }
 
