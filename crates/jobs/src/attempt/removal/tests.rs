@@ -1,6 +1,9 @@
 //! Tests of the words and the end of a job that removes files of its source.
 //! Removes nothing.
 
+use godwit_run::removal::Named;
+
+use super::copies::digest_in;
 use super::*;
 
 fn finish(outcome: Outcome) -> Finish {
