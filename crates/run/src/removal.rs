@@ -306,10 +306,11 @@ fn remove_aside(
         Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(Fate::Gone),
         Err(error) => return Err(error),
     }
-    let now = storage.stat(&aside);
+    // A network file system asks its server only for a file that is opened.
+    let now = storage.open(&aside).and_then(|again| again.meta());
     let is_it = |now: &Meta| is_alike(before, now);
     let is_unchanged =
-        matches!(&now, Ok(Some(now)) if is_it(now)) && file.meta().is_ok_and(|after| is_it(&after));
+        matches!(&now, Ok(now) if is_it(now)) && file.meta().is_ok_and(|after| is_it(&after));
     let removed = match is_unchanged {
         true => storage.remove_entry(&aside, false).map(|()| true),
         false => now.map(|_| false),

@@ -202,10 +202,6 @@ impl Removal<'_> {
         fence: &dyn Fence,
         finish: &Finish,
     ) -> Result<Option<Removed>, String> {
-        // A right that held at the submission may have been revoked.
-        if let Some(why) = access::denied(self.0.rights, self.0.job) {
-            return Err(why);
-        }
         let Counted {
             mut proofs,
             places,
@@ -234,6 +230,10 @@ impl Removal<'_> {
         let marks = mark(&source, &directories, &name)?;
         self.find_no_mark(&places, &directories, &name)?;
         let marked = marks.lift();
+        // A right that held at the submission, or at the start, may have been revoked.
+        if let Some(why) = access::denied(self.0.rights, self.0.job) {
+            return Err(why);
+        }
         self.audit(place)?;
         self.0.events.note(
             "all destinations have ended; files with enough copies are removed at the source",

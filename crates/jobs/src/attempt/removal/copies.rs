@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use godwit_api::event::Summary;
+use godwit_api::event::{EventSink as _, Summary};
 use godwit_api::rest::{JobState, Place};
 use godwit_run::removal::Proof;
-use godwit_state::{Families, Finish, Job, Outcome};
+use godwit_state::{Families, Finish, Job, Outcome, Timestamp};
 
 use super::{Checks, Removal};
 use crate::asking::manifest;
@@ -91,7 +91,7 @@ impl Removal<'_> {
     /// Whether a destination ended so lately that its proof still counts.
     fn is_recent(&self, child: &Job) -> bool {
         let now = self.0.asking.this.now();
-        let is_recent = |ended| ended <= now && now <= ended.after(PROVEN_FOR);
+        let is_recent = |ended: Timestamp| ended <= now && now <= ended.after(PROVEN_FOR);
         child.ended.is_some_and(is_recent)
     }
 
