@@ -69,12 +69,12 @@ impl Removal<'_> {
             };
             let named = |why: String| format!("the copy of job {}: {why}", child.id);
             let file = self.fetch(&child.id, &path);
-            let file = file.map_err(|error| named(error.to_string()))?;
-            let again = match self.is_recent(&child) {
+            let again = match file.is_err() || self.is_recent(&child) {
                 true => Ok(()),
                 false => self.prove_again(&child, &path),
             };
             let _ = fs::remove_file(&path);
+            let file = file.map_err(|error| named(error.to_string()))?;
             match again {
                 Ok(()) => add(&child.id, file, &digest).map_err(named)?,
                 Err(why) => {
