@@ -219,6 +219,6 @@ fn each_directory_that_loses_files_has_a_mark_until_all_are_looked_for() {
     }
     // A name that is taken is not ours to remove.
     std::fs::write(source.join("deep/mark"), "theirs").expect("written");
-    mark(&place, &all, "mark").expect_err("taken");
+    mark(&place, &all, "mark").err().expect("taken");
     assert!(source.join("deep/mark").exists() && !source.join("mark").exists());
 }
