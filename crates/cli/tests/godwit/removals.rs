@@ -2,6 +2,7 @@
 //! See `removal` in `run` for single files, and `basis::removal` in `jobs` for the destination that removes.
 
 use super::family::{ends, states, submit, with_sites};
+use super::rest::Caller;
 use super::rig::Rig;
 use super::sites::fill;
 
@@ -71,4 +72,6 @@ fn a_job_with_one_destination_is_complete_once_its_source_is_empty() {
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
     assert_eq!((files(&here, "run42"), files(&here, "copy/run42")), (0, 3));
     assert!(log.contains("Removed 3 of 3 files"), "{log}");
+    let audit = Caller::admin(&here).get("audit").expect(200).to_string();
+    assert!(audit.contains("job.remove_source"), "{audit}");
 }
