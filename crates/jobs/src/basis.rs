@@ -12,7 +12,6 @@ pub(crate) mod examples;
 pub(crate) mod owners;
 pub(crate) mod pages;
 pub(crate) mod relay;
-pub(crate) mod removal;
 pub(crate) mod sealing;
 pub(crate) mod spec;
 pub(crate) mod stored;

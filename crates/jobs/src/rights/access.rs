@@ -345,10 +345,7 @@ fn needs<'a>(
     sources: &'a [Place],
     destination: &'a Place,
 ) -> impl Iterator<Item = (&'a Place, Right)> {
-    let sources = sources.iter().flat_map(move |place| {
-        let rights = there.at_source().iter();
-        rights.map(move |right| (place, *right))
-    });
+    let sources = sources.iter().map(|place| (place, Right::Read));
     sources.chain(
         there
             .rights()

@@ -84,7 +84,6 @@ fn setup() -> Vec<(&'static str, Frame)> {
     let holding = Opened {
         held_bytes: 685_000_000,
         held_files: 2_927,
-        durable: true,
         ..opened.clone()
     };
     vec![
@@ -152,7 +151,6 @@ fn verifying() -> Open {
         verification: Some(Verification {
             contents_only: true,
             extra: true,
-            durable: true,
         }),
         ..Open::default()
     }

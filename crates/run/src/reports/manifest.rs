@@ -209,7 +209,6 @@ impl Keeper {
             roots: copies,
             digest,
             contents_only: true,
-            durable: false,
             touched: None,
             threads,
         };

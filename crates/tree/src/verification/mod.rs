@@ -7,9 +7,8 @@
 mod entry;
 mod extra;
 mod large;
-mod synced;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -41,8 +40,6 @@ pub struct VerifierConfig {
     pub digest: DigestKind,
     /// Only types, sizes, contents and link targets count, not modes and times.
     pub contents_only: bool,
-    /// An entry counts as expected only once the file systems of its batch are synced.
-    pub durable: bool,
     /// A directory, by device and inode, whose time does not count, because writing the manifest into it has changed the time.
     pub touched: Option<(u64, u64)>,
     /// Threads that read; at least one is used.
@@ -131,8 +128,6 @@ struct JobProgress {
     next: usize,
     left: usize,
     findings: Vec<Option<Finding>>,
-    /// A file of each file system with read files, by the number of its device.
-    devices: BTreeMap<u64, usize>,
 }
 
 enum Task {
@@ -199,7 +194,6 @@ impl Verifier {
                 next: 0,
                 left: count,
                 findings: vec![None; count],
-                devices: BTreeMap::new(),
             }),
         });
         let mut state = lock(&self.shared.state);
@@ -340,11 +334,9 @@ impl Shared {
         }
         let findings = std::mem::take(&mut progress.findings)
             .into_iter()
-            .map(|finding| finding.unwrap_or(Finding::Same(None)));
-        let mut findings: Vec<Finding> = findings.collect();
-        let devices = std::mem::take(&mut progress.devices);
+            .map(|finding| finding.unwrap_or(Finding::Same(None)))
+            .collect();
         drop(progress);
-        self.sync(job, &devices, &mut findings);
         (self.on_checked)(Checked {
             number: job.number,
             records: job.records.clone(),
@@ -386,7 +378,6 @@ mod tests {
             roots: vec![empty_root()],
             digest: DigestKind::Crc64Nvme,
             contents_only: true,
-            durable: false,
             touched: None,
             threads: 1,
         };
@@ -415,7 +406,6 @@ mod tests {
             roots: vec![empty_root()],
             digest: DigestKind::Crc64Nvme,
             contents_only: true,
-            durable: false,
             touched: None,
             threads: 2,
         };
