@@ -146,13 +146,13 @@ impl Checks<'_> {
                 Err(no) if no.code == FailureCode::Busy && goes_on() && Instant::now() < until => {
                     thread::sleep(AGAIN_AFTER);
                 }
-                Err(no) => return Err(failure(place, &self.told(no), goes_on())),
+                Err(no) => return Err(failure(place, &self.disclosed(no), goes_on())),
             }
         }
     }
 
     /// A refusal as the owner of the job may read it.
-    fn told(&self, no: Refusal) -> Refusal {
+    fn disclosed(&self, no: Refusal) -> Refusal {
         unnamed(no, || access::may_there(self.rights, self.job, Right::List))
     }
 
