@@ -91,6 +91,7 @@ mod godwit {
     pub(crate) mod prometheus;
     pub(crate) mod record;
     pub(crate) mod relays;
+    pub(crate) mod removals;
     pub(crate) mod reports;
     pub(crate) mod request_ids;
     pub(crate) mod rest;

@@ -202,6 +202,7 @@ fn run(
         unproved,
         held_bytes: session.arrived.held_bytes,
         held_files: session.arrived.held_files,
+        durable: false,
     };
     let mut head = Vec::new();
     if opened.encode(&mut head).is_ok() && stream.send(&head, &[]).is_ok() {

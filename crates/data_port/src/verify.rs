@@ -66,6 +66,7 @@ fn run(
         roots: vec![root.clone()],
         digest,
         contents_only: asked.contents_only,
+        durable: asked.durable,
         touched: None,
         threads,
     };
@@ -82,6 +83,7 @@ fn run(
         destination: source.to_vec(),
         block_bytes: limits::BLOCK_BYTES,
         streams_max: 1,
+        durable: asked.durable,
         ..Opened::default()
     };
     let mut one = One {

@@ -16,6 +16,7 @@ pub(crate) mod local;
 mod placed;
 pub(crate) mod record;
 mod relay;
+mod removal;
 pub(crate) mod reports;
 mod seal;
 mod shared;

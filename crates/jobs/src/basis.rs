@@ -12,6 +12,7 @@ pub(crate) mod examples;
 pub(crate) mod owners;
 pub(crate) mod pages;
 pub(crate) mod relay;
+pub(crate) mod removal;
 pub(crate) mod sealing;
 pub(crate) mod spec;
 pub(crate) mod stored;

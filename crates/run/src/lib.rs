@@ -15,6 +15,7 @@ pub mod local;
 pub mod observation;
 pub mod pulse;
 mod received;
+pub mod removal;
 pub mod reports;
 mod route;
 pub mod seal;

@@ -205,6 +205,7 @@ fn check(
         env,
         findings: &findings,
         control,
+        durable: spec.imposed.durable,
     };
     let finished = match &endpoint {
         Endpoint::Local(path) => {
@@ -268,6 +269,8 @@ struct CheckInputs<'a> {
     env: &'a Env,
     findings: &'a Findings,
     control: &'a Control,
+    /// Whether what is as expected is to be durable, too.
+    durable: bool,
 }
 
 impl CheckInputs<'_> {

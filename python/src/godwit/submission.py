@@ -34,6 +34,8 @@ class Options(TypedDict, total=False):
     """Further places to copy to, by a job for each."""
     relay: Relay
     """Whether destinations take data from complete ones: "never", "auto" (after a failure), or "first" (from the beginning)."""
+    remove_source_after: int
+    """Removes files of the source that so many destinations have, as their digests prove, after all have ended."""
     gather: bool
     """Gathers sources of several sites, each below the name of its site in the destination, by a job for each."""
     merge: Merge
@@ -60,6 +62,7 @@ def description(sources: Union[str, Sequence[str]], destination: str, options: O
         "divide",
         "more_destinations",
         "relay",
+        "remove_source_after",
         "gather",
         "merge",
     ):

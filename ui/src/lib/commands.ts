@@ -35,6 +35,7 @@ export function asCommand(job: NewJob): string {
     ...(job.kind === 'verify' ? ['--verify'] : []),
     ...(job.manifest ? ['--manifest'] : []),
     ...(job.relay && job.relay !== 'never' ? [`--relay ${job.relay}`] : []),
+    ...(job.remove_source_after ? [`--remove-source-after ${job.remove_source_after}`] : []),
     ...(job.label ? [`--label ${quoted(job.label)}`] : []),
     ...(job.priority ? [`--priority ${job.priority}`] : []),
     ...(job.limit ? [`--limit ${quoted(String(job.limit))}`] : []),

@@ -41,7 +41,7 @@ const DOCUMENTS: [Bounds; 23] = [
     document("docs/python.md", 1_100, 79),
     document("docs/scaling.md", 1_200, 75),
     document("docs/security.md", 4_900, 73),
-    document("docs/several-sites.md", 650, 83),
+    document("docs/several-sites.md", 750, 83),
     document("docs/tuning.md", 2_500, 84),
     document("docs/wire.md", 9_000, 75),
     document("tools/kit/README.md", 1_700, 82),

@@ -20,6 +20,8 @@ pub struct Imposed {
     pub manifest: Option<PathBuf>,
     /// Whether a copy compares existing files by their contents, whatever else its settings say.
     pub checksum: bool,
+    /// Whether a verification makes durable what it finds as expected.
+    pub durable: bool,
 }
 
 impl Imposed {

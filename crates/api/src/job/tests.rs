@@ -115,6 +115,7 @@ fn a_value_of_the_node_replaces_the_typed_one_and_is_not_written() {
         stall_deadline: Some(time),
         manifest: Some("/m".into()),
         checksum: true,
+        durable: true,
     };
     let spec = JobSpec {
         imposed,

@@ -63,6 +63,10 @@ pub struct NewJob {
     /// beginning. Only for a job with several destinations, and sources at this site.
     #[serde(default, skip_serializing_if = "Relay::is_never")]
     pub relay: Relay,
+    /// Files of the source are removed once this number of destinations have proven copies of them, after all destinations have ended.
+    /// Without it, the source stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remove_source_after: Option<u32>,
     /// Jobs with a higher priority run first.
     #[serde(default)]
     pub priority: i32,

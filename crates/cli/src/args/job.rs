@@ -152,6 +152,14 @@ pub(super) fn transfer_options(command: Command) -> Command {
         )
         .arg(
             value(
+                "remove-source-after",
+                "N",
+                "After all destinations have ended, remove the files of the source that at least N of them have, as their digests prove. End all programs that write there before",
+            )
+            .hide_short_help(true),
+        )
+        .arg(
+            value(
                 "retries",
                 "N",
                 "Attempts after the first one [default: until the deadline]",

@@ -81,6 +81,10 @@ fn verify(
         .verification
         .as_ref()
         .is_some_and(|verification| verification.extra);
+    let durable = open
+        .verification
+        .as_ref()
+        .is_some_and(|verification| verification.durable);
     let mut asking = Asking {
         unanswered: BTreeMap::new(),
         next_seq: 1,
@@ -91,6 +95,12 @@ fn verify(
     let mut opened_once = client.retries_first;
     loop {
         let lost = match open_watched(client, open, &mut || expectations.goes_on()) {
+            Ok((_, opened, _, _)) if durable && !opened.durable => {
+                return Err(Refusal::own(
+                    ErrorCode::NOT_SUPPORTED,
+                    "the program there cannot say whether the copy is durable; update it",
+                ));
+            }
             Ok((mut stream, _, transfer, _)) => {
                 opened_once = true;
                 let answered = asking.next_seq - asking.unanswered.len() as u64;

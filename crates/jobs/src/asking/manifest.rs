@@ -232,7 +232,8 @@ fn check_written(reader: &Reader, id: &str) -> Result<Job, JobsError> {
     let (Some(job), Some(text)) = (reader.job(id)?, reader.job_spec(id)?) else {
         return Err(JobsError::NoJob(id.to_owned()));
     };
-    if !spec::parse(&text)?.manifest {
+    let new = spec::parse(&text)?;
+    if !new.manifest && new.remove_source_after.is_none() {
         return none(format!(
             "job {id} writes no manifest; submit one that does with: godwit job submit --manifest"
         ));

@@ -19,13 +19,14 @@ use crate::basis::words::clip;
 /// Pause between tries while the state does not accept the end of an attempt.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Reports the end of the attempt to the state. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.
+/// Reports the end of the attempt to the state. `last` acts at the end of the job, and may change what is reported. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.
 pub(super) fn conclude(
     asking: &Asking,
     job: &Job,
     epoch: u64,
     events: &AttemptEvents,
     ended: Result<Summary, Failure>,
+    last: &dyn Fn(&mut Finish),
 ) {
     let this = &events.reports.this;
     let ended = ended.map_err(|failure| Failure {
@@ -41,7 +42,7 @@ pub(super) fn conclude(
         Err(failure) if failure.code == FailureCode::NoSpace => may_retry(job, this.now()),
         Err(failure) => failure.code.is_interruption() && heard.is_short(),
     };
-    let op = match &ended {
+    let mut op = match &ended {
         Err(failure) if failure.code.is_interruption() && this.is_stopping() => {
             // The next start of the node returns the job to the queue.
             let moved = heard.moved;
@@ -76,6 +77,9 @@ pub(super) fn conclude(
         }
     };
     drop(heard);
+    if let JobOp::Finish(finish) = &mut op {
+        last(finish);
+    }
     settle(job, &op, events);
 }
 

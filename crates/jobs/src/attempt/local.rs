@@ -21,6 +21,7 @@ use crate::asking::reach::check_reach;
 use crate::asking::{Asking, manifest, reached};
 use crate::basis::ends::place_at;
 use crate::basis::relay::{self, Left};
+use crate::basis::removal;
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::rights::Rights;
@@ -66,8 +67,9 @@ pub(super) fn carry_out(
         sharing = None;
     }
     let wish = match relays {
-        // Other destinations need digests of whole files, which no divided job records.
+        // Other destinations, and a removal at the source, need digests of whole files. No divided job records them.
         Some(_) => Ok(None),
+        None if ready.stored.new.remove_source_after.is_some() => Ok(None),
         None => divided::wish(
             &context.asking,
             job,
@@ -216,7 +218,13 @@ fn impose(context: &Context, job: &Job, limit: u64, relays: Option<&Left>, ready
     // Files that a relay brought would be read at the source for their digests.
     let is_to_give = relays.is_some_and(|left| !left.has_begun);
     spec.imposed.checksum = relays.is_some_and(|left| left.doubt);
-    if ready.stored.new.manifest || is_to_give {
+    let removes = ready.stored.new.remove_source_after.is_some();
+    if removes {
+        for (name, value) in removal::SETTINGS {
+            spec.settings.insert(name.to_owned(), vec![value.into()]);
+        }
+    }
+    if ready.stored.new.manifest || is_to_give || removes {
         let file = manifest::file(&context.asking.this.directory, job);
         spec.imposed.manifest = Some(file);
     }

@@ -40,7 +40,7 @@ const MARGIN_MIN: u64 = 8 << 20;
 /// The parts for the checks of one attempt.
 pub(super) struct Checks<'a> {
     pub(super) rights: &'a Rights,
-    pub(super) asking: &'a Asking,
+    pub(super) asking: &'a Arc<Asking>,
     pub(super) exported: &'a dyn ExportedFiles,
     pub(super) make_env: &'a MakeEnv,
     pub(super) job: &'a Job,
@@ -252,7 +252,7 @@ impl Checks<'_> {
     }
 
     /// Whether an entry has the name of a place.
-    fn exists(&self, stored: &Stored, place: &Place) -> Result<bool, Failure> {
+    pub(super) fn exists(&self, stored: &Stored, place: &Place) -> Result<bool, Failure> {
         let failed = |what: &dyn std::fmt::Display| {
             Failure::new(FailureCode::DestinationUnusable, format!("{place}: {what}"))
         };
@@ -331,7 +331,7 @@ impl Checks<'_> {
                 ),
             ));
         }
-        let mut prepared = self.prepare(ends, copy, extra)?;
+        let mut prepared = self.prepare(&ends.stored, copy, extra)?;
         let manifest = godwit_history::manifest_path(directory, &ends.giver.id);
         prepared.spec.sources = vec![Endpoint::Local(manifest.clone())];
         prepared.spec.imposed.manifest = Some(manifest);
@@ -343,7 +343,12 @@ impl Checks<'_> {
     }
 
     /// The description of a check of one of the two copies, with the node of its site that answers now.
-    fn prepare(&self, ends: &Ends, copy: &Place, extra: bool) -> Result<Prepared, Failure> {
+    pub(super) fn prepare(
+        &self,
+        stored: &Stored,
+        copy: &Place,
+        extra: bool,
+    ) -> Result<Prepared, Failure> {
         let mut given = vec![("content-only", "true"), ("retry-for", RETRY_FOR)];
         given.extend(extra.then_some(("extra", "true")));
         let given = given.into_iter();
@@ -354,13 +359,16 @@ impl Checks<'_> {
             sources: vec![copy.to_string()],
             destination: copy.to_string(),
             settings: settings.collect(),
-            ..ends.stored.new.clone()
+            // The manifest has chosen.
+            selection: None,
+            list: Vec::new(),
+            ..stored.new.clone()
         };
         let reader = self.asking.this.reader();
         let goes_on = || !self.control.is_cancelled();
         let away = RefCell::new(None);
         let find = |name: &str| {
-            let Some(site) = ends.stored.site(&reader, name)? else {
+            let Some(site) = stored.site(&reader, name)? else {
                 return Ok(None);
             };
             let path = place_at(self.job, name);
@@ -418,10 +426,10 @@ impl EventSink for Answered {
 
 /// Keeps the first difference that a check reports.
 #[derive(Default)]
-struct First(Mutex<Option<String>>);
+pub(super) struct First(Mutex<Option<String>>);
 
 impl First {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         first
             .clone()

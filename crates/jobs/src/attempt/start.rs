@@ -8,12 +8,13 @@ use std::time::Instant;
 use godwit_api::event::{EventSink as _, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Control;
-use godwit_state::{Job, JobOp, Reason};
+use godwit_state::{Finish, Job, JobOp, Reason};
 
 use super::ending::{conclude, settle};
 use super::live::Attempt;
 use super::record::Recording;
 use super::relay::Checks;
+use super::removal::{self, Removal};
 use super::reports::Reports;
 use super::site::Away;
 use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
@@ -77,7 +78,16 @@ pub(crate) fn start(
             if let Some(recording) = recording {
                 recording.end(&*own.reports.tells, &ended, events.totals());
             }
-            conclude(&own.local.asking, &job, epoch, &events, ended);
+            let last = |finish: &mut Finish| {
+                let removes = AssertUnwindSafe(|| {
+                    let checks = checks(&own, &job, &control, &events);
+                    Removal(&checks).remove(&*fence, finish);
+                });
+                if catch_unwind(removes).is_err() {
+                    removal::broke(finish);
+                }
+            };
+            conclude(&own.local.asking, &job, epoch, &events, ended, &last);
         }
         own.reports.live.remove(&job.id);
     };
@@ -111,15 +121,7 @@ fn run(
     events: &Arc<AttemptEvents>,
     recording: &mut Option<Recording>,
 ) -> Option<Result<Summary, Failure>> {
-    let checks = Checks {
-        rights: &own.rights,
-        asking: &own.local.asking,
-        exported: &*own.site.exported,
-        make_env: &*own.local.make_env,
-        job,
-        control,
-        events,
-    };
+    let checks = checks(own, job, control, events);
     let ready = site::check_apart(&own.site, job, control)
         .and_then(|()| checks.before())
         .and_then(|()| checks.may_seal());
@@ -144,7 +146,29 @@ fn run(
                 let stops = || control.is_cancelled() || own.reports.this.is_stopping();
                 even_out(&own.local.asking, job, failure, begun, &stops);
             }
-            Some(ended.and_then(|summary| checks.after(&summary).map(|()| summary)))
+            let checked = |summary: Summary| -> Result<Summary, Failure> {
+                checks.after(&summary)?;
+                Removal(&checks).prove(&summary)?;
+                Ok(summary)
+            };
+            Some(ended.and_then(checked))
         }
+    }
+}
+
+fn checks<'a>(
+    own: &'a Attempts,
+    job: &'a Job,
+    control: &'a Control,
+    events: &'a Arc<AttemptEvents>,
+) -> Checks<'a> {
+    Checks {
+        rights: &own.rights,
+        asking: &own.local.asking,
+        exported: &*own.site.exported,
+        make_env: &*own.local.make_env,
+        job,
+        control,
+        events,
     }
 }

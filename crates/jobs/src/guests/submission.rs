@@ -195,6 +195,12 @@ pub(super) fn submit_for(
             "settings: --manifest ascmhl: the node of the job has its copies sealed, not the site that runs it",
         ));
     }
+    if stored.new.remove_source_after.is_some() {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            "remove_source_after: a site removes none of its files for the job of another node",
+        ));
+    }
     let other = guest.other.as_ref().map(|peer| peer.name.clone());
     let checked =
         submit::check_known(

@@ -438,6 +438,7 @@ fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
         manifest: false,
         divide: Divide::Never,
         relay: Relay::Never,
+        remove_source_after: None,
         priority: taker.priority,
         limit: taker.limit,
         not_before: None,

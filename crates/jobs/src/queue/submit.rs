@@ -24,7 +24,7 @@ pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
-use crate::basis::{sealing, spec};
+use crate::basis::{removal, sealing, spec};
 use crate::queue::family::{Family, May};
 use crate::queue::{family, gather, relay};
 use crate::rights::{Rights, access};
@@ -139,6 +139,7 @@ pub(super) fn check_job(
     within: Duration,
 ) -> Result<CheckedJob, JobsError> {
     relay::check_form(new)?;
+    removal::check(&admission.this.reader(), new)?;
     if !new.more_destinations.is_empty() || new.gather {
         let family = family::check(admission, role, new, may, within)?;
         return Ok(CheckedJob::Several(Box::new(family)));
@@ -334,7 +335,8 @@ pub(crate) fn check_known(
         .map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))?;
     if let Some(mut settings) = resolved {
         // The file gets its name from the id of the job.
-        settings.reports.manifest = new.manifest.then(PathBuf::new);
+        let has_manifest = new.manifest || new.remove_source_after.is_some();
+        settings.reports.manifest = has_manifest.then(PathBuf::new);
         let ends: Vec<Endpoint> = sources.iter().map(spec::here).collect();
         let is_listed = !new.list.is_empty();
         godwit_run::check(&settings, is_listed, &ends, &spec::here(&destination))

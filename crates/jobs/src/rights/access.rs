@@ -345,7 +345,10 @@ fn needs<'a>(
     sources: &'a [Place],
     destination: &'a Place,
 ) -> impl Iterator<Item = (&'a Place, Right)> {
-    let sources = sources.iter().map(|place| (place, Right::Read));
+    let sources = sources.iter().flat_map(move |place| {
+        let rights = there.at_source().iter();
+        rights.map(move |right| (place, *right))
+    });
     sources.chain(
         there
             .rights()

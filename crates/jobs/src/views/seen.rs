@@ -307,6 +307,7 @@ impl Seen {
             manifest: new.manifest,
             divide: new.divide,
             relay: new.relay,
+            remove_source_after: new.remove_source_after,
             priority: new.priority,
             limit: new.limit,
             not_before: new.not_before,

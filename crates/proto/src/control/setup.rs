@@ -310,6 +310,9 @@ pub struct Opened {
     /// Files that earlier runs of the transfer completed.
     #[prost(uint64, tag = "16")]
     pub held_files: u64,
+    /// In a verification: what is reported as announced is durable.
+    #[prost(bool, tag = "17")]
+    pub durable: bool,
 }
 
 impl Opened {

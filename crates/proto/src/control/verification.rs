@@ -12,4 +12,7 @@ pub struct Verification {
     /// At the end, existing entries that were never announced are reported.
     #[prost(bool, tag = "2")]
     pub extra: bool,
+    /// An entry is reported as announced only once it is durable. The daemon confirms this in OPENED.
+    #[prost(bool, tag = "3")]
+    pub durable: bool,
 }

@@ -84,6 +84,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
     let holding = Opened {
         held_bytes: 685_000_000,
         held_files: 2_927,
+        durable: true,
         ..opened.clone()
     };
     vec![
@@ -151,6 +152,7 @@ fn verifying() -> Open {
         verification: Some(Verification {
             contents_only: true,
             extra: true,
+            durable: true,
         }),
         ..Open::default()
     }

@@ -217,8 +217,8 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                 })
             },
         );
-    let verifying = (name(), 0..=255_u32, any::<[bool; 2]>()).prop_map(
-        |(source, digest, [contents_only, extra])| {
+    let verifying = (name(), 0..=255_u32, any::<[bool; 3]>()).prop_map(
+        |(source, digest, [contents_only, extra, durable])| {
             Frame::Open(Open {
                 direction: Direction::VERIFY.0,
                 sources: vec![source],
@@ -226,6 +226,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                 verification: Some(Verification {
                     contents_only,
                     extra,
+                    durable,
                 }),
                 ..Open::default()
             })
@@ -269,6 +270,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     unproved: !resumed,
                     held_bytes: buffer_bytes.rotate_left(9),
                     held_files: lost_bytes.rotate_left(5),
+                    durable: resumed,
                 })
             },
         );

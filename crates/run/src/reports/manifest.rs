@@ -209,6 +209,7 @@ impl Keeper {
             roots: copies,
             digest,
             contents_only: true,
+            durable: false,
             touched: None,
             threads,
         };

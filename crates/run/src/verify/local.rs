@@ -65,6 +65,7 @@ pub(super) fn check(
         roots: vec![root.clone()],
         digest: checklist.digest_kind(),
         contents_only: settings.content_only,
+        durable: asked.durable,
         touched: checklist.directory,
         threads: threads(settings.threads),
     };

@@ -101,6 +101,7 @@ fn ask(
         verification: Some(Verification {
             contents_only: settings.content_only,
             extra: settings.extra,
+            durable: asked.durable,
         }),
         ..Open::default()
     };

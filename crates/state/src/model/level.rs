@@ -24,7 +24,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   ([`LEVEL_CLAIMS`]). A token made with a password names it
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
 ///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
-///   There are flows ([`LEVEL_FLOWS`]). A job may have its copies sealed ([`LEVEL_SEALED`]).
+///   There are flows ([`LEVEL_FLOWS`]). A job may have its copies sealed ([`LEVEL_SEALED`]),
+///   or remove files of its source ([`LEVEL_REMOVALS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -125,6 +126,9 @@ pub const LEVEL_STOPS: u32 = 6;
 
 /// From this level on, a job may have its copies sealed with ASC MHL histories. Older programs refuse its settings.
 pub const LEVEL_SEALED: u32 = 6;
+
+/// From this level on, a job may remove the files of its source that have enough proven copies. Older programs cannot read such a job.
+pub const LEVEL_REMOVALS: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

@@ -33,6 +33,13 @@ impl Shared {
                 message,
             )));
         };
+        // A file that waits for slow storage is in its place once it is open, so the look comes afterwards.
+        let is_large = record.kind == EntryKind::FILE && record.bytes > buffer.len() as u64;
+        let open = || {
+            let file = storage.open(&path)?;
+            Ok((file.meta()?, file))
+        };
+        let opened: Option<Result<_, StoreError>> = is_large.then(open);
         let found = self.examine(storage, &path, record);
         let (meta, differs) = match found {
             Ok(found) => found,
@@ -42,11 +49,8 @@ impl Shared {
             return Some(differs.map_or(Finding::Same(None), Finding::Different));
         }
         let expected = record.digest.as_ref().map(wire::digest_to_store);
-        if meta.bytes > buffer.len() as u64 {
-            return match storage
-                .open(&path)
-                .and_then(|file| Ok((file.meta()?, file)))
-            {
+        if let Some(opened) = opened {
+            return match opened {
                 Ok((opened, _)) if opened.generation() != meta.generation() => {
                     let message = "it changed while it was looked at".to_owned();
                     let changed = fault(record.id, FaultCode::CHANGED, message);
@@ -54,6 +58,7 @@ impl Shared {
                 }
                 Ok((meta, file)) => {
                     let kind = self.config.digest;
+                    self.note_device(job, index, meta.device);
                     let job = Arc::clone(job);
                     self.share(LargeFile::new(
                         job, index, file, meta, kind, expected, differs,
@@ -64,7 +69,8 @@ impl Shared {
             };
         }
         Some(match storage.read_whole(&path, buffer) {
-            Ok((_, bytes)) => {
+            Ok((meta, bytes)) => {
+                self.note_device(job, index, meta.device);
                 self.counters.bytes_read.add(bytes as u64);
                 let found =
                     digest::digest_slice(self.config.digest, 0, bytes as u64, &buffer[..bytes]);

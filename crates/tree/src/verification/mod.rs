@@ -7,8 +7,9 @@
 mod entry;
 mod extra;
 mod large;
+mod synced;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -40,6 +41,8 @@ pub struct VerifierConfig {
     pub digest: DigestKind,
     /// Only types, sizes, contents and link targets count, not modes and times.
     pub contents_only: bool,
+    /// An entry counts as expected only once the file systems of its batch are synced.
+    pub durable: bool,
     /// A directory, by device and inode, whose time does not count, because writing the manifest into it has changed the time.
     pub touched: Option<(u64, u64)>,
     /// Threads that read; at least one is used.
@@ -128,6 +131,8 @@ struct JobProgress {
     next: usize,
     left: usize,
     findings: Vec<Option<Finding>>,
+    /// A file of each file system with read files, by the number of its device.
+    devices: BTreeMap<u64, usize>,
 }
 
 enum Task {
@@ -194,6 +199,7 @@ impl Verifier {
                 next: 0,
                 left: count,
                 findings: vec![None; count],
+                devices: BTreeMap::new(),
             }),
         });
         let mut state = lock(&self.shared.state);
@@ -334,9 +340,11 @@ impl Shared {
         }
         let findings = std::mem::take(&mut progress.findings)
             .into_iter()
-            .map(|finding| finding.unwrap_or(Finding::Same(None)))
-            .collect();
+            .map(|finding| finding.unwrap_or(Finding::Same(None)));
+        let mut findings: Vec<Finding> = findings.collect();
+        let devices = std::mem::take(&mut progress.devices);
         drop(progress);
+        self.sync(job, &devices, &mut findings);
         (self.on_checked)(Checked {
             number: job.number,
             records: job.records.clone(),
@@ -378,6 +386,7 @@ mod tests {
             roots: vec![empty_root()],
             digest: DigestKind::Crc64Nvme,
             contents_only: true,
+            durable: false,
             touched: None,
             threads: 1,
         };
@@ -406,6 +415,7 @@ mod tests {
             roots: vec![empty_root()],
             digest: DigestKind::Crc64Nvme,
             contents_only: true,
+            durable: false,
             touched: None,
             threads: 2,
         };

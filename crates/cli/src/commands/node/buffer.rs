@@ -334,6 +334,7 @@ fn warm(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         manifest: false,
         divide: Divide::default(),
         relay: Relay::default(),
+        remove_source_after: None,
         priority: 0,
         limit: None,
         not_before: None,

@@ -92,6 +92,7 @@ pub(super) fn describe(
         merge: merge(matches)?,
         manifest: matches.get_flag("manifest"),
         relay: relay(matches)?,
+        remove_source_after: number(matches, "remove-source-after")?,
         ..new
     })
 }
@@ -118,6 +119,7 @@ pub(super) fn transfer(
         manifest: false,
         divide: divide(matches)?,
         relay: Relay::Never,
+        remove_source_after: None,
         priority: number(matches, "priority")?.unwrap_or(0),
         limit: optional(matches, "limit")?
             .map(|text| limit(&text))

@@ -79,7 +79,10 @@ pub(super) fn may_be_brought(this: &ThisNode, job: &Job) -> Result<Option<NewJob
     };
     // A job that only reports on the destination is not sent to another site. Nor is one whose copies this node could not name then.
     let may = |new: &NewJob| {
-        let stays = new.manifest || access::is_dry(new) || sealing::is_found_out(new);
+        let stays = new.manifest
+            || new.remove_source_after.is_some()
+            || access::is_dry(new)
+            || sealing::is_found_out(new);
         new.kind != JobKind::Verify && !stays
     };
     Ok(Some(new).filter(|new| is_wanted && may(new)))

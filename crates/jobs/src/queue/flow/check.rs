@@ -12,6 +12,7 @@ use super::built;
 use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::error::JobsError;
+use crate::basis::removal;
 use crate::queue::relay;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
@@ -69,6 +70,12 @@ fn check_hop(
 ) -> Result<(NewJob, Place, Place), JobsError> {
     check_form(new)?;
     relay::check_form(new)?;
+    removal::check(&admission.this.reader(), new)?;
+    if before.is_some() && new.remove_source_after.is_some() {
+        return Err(invalid(
+            "remove_source_after: the hop before would bring all files again; only the first hop may remove files of its source".to_owned(),
+        ));
+    }
     let (new, from, to) = formed(new)?;
     if let Some(before) = before
         && (&before.site, &before.export, &before.path) != (&from.site, &from.export, &from.path)

@@ -1,4 +1,4 @@
-//! Owns which rights a job needs at its destination, by its description, and whether its owner may see other entries there.
+//! Owns which rights a job needs at its places, by its description, and whether its owner may see other entries there.
 //! Asks no other node.
 
 use godwit_api::grant::Right;
@@ -13,25 +13,31 @@ use crate::basis::owners::asker_of;
 use crate::basis::stored::Stored;
 use crate::rights::{Rights, asker};
 
-/// The rights that a job needs at its destination.
+/// The rights that a job needs at its destination, and at its sources.
 #[derive(Clone, Copy)]
-pub(crate) struct There(&'static [Right]);
+pub(crate) struct There(&'static [Right], &'static [Right]);
+
+/// A job reads its sources.
+const READ: &[Right] = &[Right::Read];
 
 impl There {
-    /// The rights for this job. A verification reads the copy; the right to write also lets a job delete. A dry run reports the entries
+    /// The rights for this job. One that removes files of its source proves the copies before, so it reads them. A verification reads the copy; the right to write also lets a job delete. A dry run reports the entries
     /// there, and another site reports the entries that a deletion removes. That site checks the node's right to list, not the user's. For
     /// the same reason, with `size-only` it would give an existing file of the same size further names, where the user may read it.
     pub(crate) fn of(new: &NewJob) -> Self {
         match new.kind {
-            JobKind::Verify => Self(&[Right::Read]),
+            JobKind::Verify => Self(&[Right::Read], READ),
+            _ if new.remove_source_after.is_some() => {
+                Self(&[Right::Write, Right::Read], &[Right::Read, Right::Delete])
+            }
             // Listing follows from reading.
             JobKind::Copy | JobKind::Sync if is_elsewhere(new) && is_on(new, "size-only") => {
-                Self(&[Right::Write, Right::Read])
+                Self(&[Right::Write, Right::Read], READ)
             }
             JobKind::Copy | JobKind::Sync if is_dry(new) || deletes_elsewhere(new) => {
-                Self(&[Right::Write, Right::List])
+                Self(&[Right::Write, Right::List], READ)
             }
-            JobKind::Copy | JobKind::Sync => Self(&[Right::Write]),
+            JobKind::Copy | JobKind::Sync => Self(&[Right::Write], READ),
         }
     }
 
@@ -39,13 +45,18 @@ impl There {
     pub(crate) fn of_job(reader: &Reader, id: &str) -> (Self, Option<Role>) {
         let stored = Stored::of(reader, id).ok();
         let there = stored.as_ref().map(|stored| Self::of(&stored.new));
-        let there = there.unwrap_or(Self(&[Right::Write]));
+        let there = there.unwrap_or(Self(&[Right::Write], READ));
         (there, stored.and_then(|stored| stored.role))
     }
 
-    /// The rights.
+    /// The rights at the destination.
     pub(crate) const fn rights(self) -> &'static [Right] {
         self.0
+    }
+
+    /// The rights at each source.
+    pub(crate) const fn at_source(self) -> &'static [Right] {
+        self.1
     }
 }
 
@@ -59,10 +70,10 @@ fn known(rights: &Rights, job: &Job, right: Right) -> Option<bool> {
     if let Some(asker) = asker_of(job) {
         return asker::may_there(rights, asker, job, right);
     }
-    let there = There(match right {
-        Right::List => &[Right::List],
-        _ => &[Right::Read],
-    });
+    let there = match right {
+        Right::List => There(&[Right::List], READ),
+        _ => There(READ, READ),
+    };
     let (_, destination) = places_of(job).ok()?;
     let role = Stored::role_of(&rights.this.reader(), &job.id).ok()?;
     match check_owner(rights, (&job.owner, role), there, &[], &destination) {
@@ -138,6 +149,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_job_that_removes_its_source_needs_the_right_to_delete_there_and_to_read_its_copies() {
+        let needs = |more: serde_json::Value| {
+            let mut new = json!({"sources": ["here:/data/a"], "destination": "siteB:/data/"});
+            let fields = new.as_object_mut().expect("an object");
+            fields.extend(more.as_object().expect("an object").clone());
+            There::of(&serde_json::from_value(new).expect("a job"))
+        };
+        let removes = needs(json!({"remove_source_after": 1}));
+        assert_eq!(removes.at_source(), [Right::Read, Right::Delete]);
+        assert_eq!(removes.rights(), [Right::Write, Right::Read]);
+        assert_eq!(needs(json!({})).at_source(), [Right::Read]);
+    }
 
     #[test]
     fn a_job_needs_at_another_site_what_that_site_does_not_look_at() {
