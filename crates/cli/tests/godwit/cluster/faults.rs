@@ -2,6 +2,7 @@
 //! See `sites` and `held_up` for mounts that hang, and `full` for a file system that is full at all nodes.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,13 +103,17 @@ fn join_faulty(site: &mut Site) -> Option<Faulty> {
 
 /// Files of 1 MiB, which scans bring, or large ones, which are brought in parts.
 fn fill(set: &Path, files: u32, bytes: u32) {
+    // Every MiB of every file differs by its first bytes: a build for tests would need seconds to compute each byte.
+    let mut piece: Vec<u8> = (0_u32..1 << 18).flat_map(u32::to_le_bytes).collect();
     for n in 0..files {
         let directory = set.join(format!("d{}", n % 20));
         fs::create_dir_all(&directory).expect("made");
-        let content: Vec<u8> = (0..bytes / 4)
-            .flat_map(|at| (at ^ (n << 20)).to_le_bytes())
-            .collect();
-        fs::write(directory.join(format!("f{n}")), content).expect("written");
+        let mut file = fs::File::create(directory.join(format!("f{n}"))).expect("created");
+        for at in 0..bytes >> 20 {
+            piece[..4].copy_from_slice(&n.to_le_bytes());
+            piece[4..8].copy_from_slice(&at.to_le_bytes());
+            file.write_all(&piece).expect("written");
+        }
     }
 }
 
