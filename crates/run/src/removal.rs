@@ -1,8 +1,8 @@
 //! Owns the removal of source files that have enough proven copies: it merges sorted manifests, reads each file once more, and removes it.
 //! Decides neither which manifests count nor when: the node of the job does. Removes no directory, link or special file.
 //!
-//! A file goes only if its size, time and BLAKE3 digest are those of enough manifests, it has one name, and nothing about it changed from the
-//! first look to the last one. Then it gets a private name in its directory, is looked at once more, and is removed under that name. So another
+//! A file goes only if its size, time and BLAKE3 digest are those of enough manifests, and if it has one name. Nothing about it may change from
+//! the first look to the last one. Then it gets a private name in its directory, is looked at once more, and is removed under that name. So another
 //! file that comes by its name in between stays. A write by a program that has the file open, after the very last look, cannot be seen.
 //!
 //! A copy may be the source itself, by a mount in one of the two trees. So each directory that loses files gets a mark before. No copy may

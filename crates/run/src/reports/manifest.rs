@@ -450,8 +450,7 @@ impl Keeper {
 
     fn remove_draft(&self) {
         if let Some(target) = &self.target {
-            // The draft may be gone already.
-            let _ = std::fs::remove_file(target.draft());
+            let _ = std::fs::remove_file(target.draft()); // The draft may be gone already.
         }
     }
 }
