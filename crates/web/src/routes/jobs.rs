@@ -10,6 +10,7 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use godwit_api::failure::FailureCode;
+use godwit_api::grant::Right;
 use godwit_api::rest::{
     AttemptView, CancelJob, ChangeJob, FailureGroup, HERE, JobList, JobView, LogPage, NewJob,
     Place, SampleView, Timestamp, WorkView,
@@ -264,11 +265,14 @@ async fn show(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<JobView>, ApiError> {
-    let Json(mut job) = read(&app, caller, id, Seen::job).await?;
+    let Json(mut job) = read(&app, caller.clone(), id, Seen::job).await?;
     let place = Place::from_bytes(job.destination.as_bytes()).ok();
     if let Some(place) = place.filter(|place| place.site == HERE) {
         let buffered = app.run(move |app| {
+            // The owner may have the right to write alone, and others write there, too.
+            let granted = app.jobs.access().of(&caller.name, caller.role)?;
             let buffer = app.node.buffer.as_ref();
+            let buffer = buffer.filter(|_| granted.allows(&place, Right::List));
             Ok(buffer.map_or(0, |buffer| buffer.buffered(&place.export, &place.path)))
         });
         job.buffered = Some(buffered.await?).filter(|bytes| *bytes > 0);

@@ -8,8 +8,9 @@ use godwit_api::ask::{BufferAnswer, BufferQuestion};
 use godwit_api::rest::{BufferChanged, BufferFiles, BufferView};
 use godwit_state::Replica;
 use godwit_web::{BufferControl, BufferMates};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::rights::token;
 use crate::world::{Settings, World};
 
 /// Notes the last line of the audit log at each change.
@@ -50,7 +51,7 @@ impl BufferControl for Watched {
     }
 
     fn buffered(&self, _: &str, _: &[u8]) -> u64 {
-        0
+        5
     }
 
     fn retry(&self, _: &str, _: &[u8]) -> BufferChanged {
@@ -95,6 +96,30 @@ fn a_change_of_the_buffer_is_in_the_audit_log_before_it_is_made() {
             "buffer_give_up"
         ]
     );
+}
+
+#[test]
+fn only_a_user_who_may_list_the_destination_sees_how_much_of_it_is_buffered() {
+    let watched: Arc<dyn BufferControl> = Arc::new(Watched::default());
+    let world = World::with(Settings {
+        buffer: Some(watched),
+        ..Settings::default()
+    });
+    let owner = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data read");
+    world.grant("otto", "archive write");
+    let job = json!({"sources": ["here:/data/none"], "destination": "here:/archive/in/"});
+    let made = owner.post("/api/v1/jobs", &job).expect(201).json();
+    let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
+    // Other users may write there, too.
+    let seen = owner.get(&path).expect(200).json();
+    assert_eq!(seen["destination"], "here:/archive/in/", "{seen}");
+    assert_eq!(seen["buffered"], Value::Null, "{seen}");
+    let seen = world.client().get(&path).expect(200).json();
+    assert_eq!(seen["buffered"], 5, "{seen}");
+    world.grant("otto", "archive:/in list");
+    let seen = owner.get(&path).expect(200).json();
+    assert_eq!(seen["buffered"], 5, "{seen}");
 }
 
 /// Two other nodes, of which one does not answer.
