@@ -61,7 +61,7 @@ async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Json<BufferView>, ApiError> {
-    app.run(move |app| {
+    app.run_at_places(move |app| {
         let caller = caller.again(app)?;
         let buffer = app.node.buffer.as_ref();
         let mut view = buffer.map(|buffer| buffer.view()).unwrap_or_default();
@@ -107,7 +107,7 @@ async fn files(
         Some(b"true") => true,
         Some(_) => return Err(ApiError::invalid("waiting is true or false".to_owned())),
     };
-    app.run(move |app| {
+    app.run_at_places(move |app| {
         let caller = caller.again(app)?;
         check_current(app, &caller)?;
         let granted = app.jobs.access().of(&caller.name, caller.role)?;
@@ -209,7 +209,7 @@ async fn change(
     place: Place,
     question: BufferQuestion,
 ) -> Result<Json<BufferChanged>, ApiError> {
-    app.run(move |app| {
+    app.run_at_places(move |app| {
         let caller = caller.again(app)?;
         let granted = app.jobs.access().of(&caller.name, caller.role)?;
         let object = cut(place.to_string());
