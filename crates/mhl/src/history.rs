@@ -2,6 +2,7 @@
 //! Looks at no file of the data set.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::chain::{self, Link};
 use crate::digest::{Digest, Format};
 use crate::generation::Generation;
-use crate::place::open_file;
+use crate::place::{each_name, open_file};
 use crate::{Error, FOLDER, Reading, Watch, read};
 
 /// The patterns of a history without generations.
@@ -187,16 +188,21 @@ fn parse(path: &Path, watch: &Watch<'_>) -> Result<Generation, Error> {
 /// Refuses generations that the chain does not list. A run that was killed at its last step leaves one.
 fn refuse_strangers(folder: &Path, links: &[Link]) -> Result<(), Error> {
     let known: HashSet<&str> = links.iter().map(|link| link.file.as_str()).collect();
-    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
-        let name = entry.map_err(Error::io(folder))?.file_name();
+    let mut stranger = None;
+    let mut take = |name: &OsStr, _: bool| {
         let name = name.to_string_lossy();
         let is_generation = name.ends_with(".mhl") && !name.starts_with('.');
         if is_generation && !known.contains(&*name) {
-            return Err(Error::malformed(
-                &folder.join(name.as_ref()),
-                "is not in the chain: a program ended while it wrote this generation; remove the file, and try again",
-            ));
+            stranger = Some(folder.join(name.as_ref()));
         }
+        stranger.is_none()
+    };
+    each_name(folder, &mut take).map_err(Error::io(folder))?;
+    if let Some(stranger) = stranger {
+        return Err(Error::malformed(
+            &stranger,
+            "is not in the chain: a program ended while it wrote this generation; remove the file, and try again",
+        ));
     }
     Ok(())
 }

@@ -2,12 +2,14 @@
 //! and put a link in its place at any time.
 //! Reads and writes no content.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, statat};
 use rustix::io::Errno;
 
 /// Opens a file, and neither what a link leads to nor a FIFO, which would block. The path is absolute and without links.
@@ -22,6 +24,31 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
 /// Opens a directory. The path is absolute and without links.
 pub(crate) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     Ok(open(path, OFlags::RDONLY | OFlags::DIRECTORY)?)
+}
+
+/// Calls `take` with each name in a directory, and with whether a directory itself has it, until it returns false. The path is absolute and
+/// without links.
+pub(crate) fn each_name(path: &Path, take: &mut dyn FnMut(&OsStr, bool) -> bool) -> io::Result<()> {
+    let opened = open_directory(path)?;
+    for entry in Dir::read_from(&opened)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Not all file systems say it here.
+            FileType::Unknown => statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |about| {
+                    FileType::from_raw_mode(about.st_mode)
+                }),
+            known => known,
+        };
+        if !take(OsStr::from_bytes(name.to_bytes()), kind.is_dir()) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -77,5 +104,22 @@ mod tests {
             assert!(by_parts(&led).is_err(), "{}", led.display());
         }
         assert!(open_directory(&root.join("link/ascmhl")).is_err());
+        let names = |path: &str| {
+            let mut names = Vec::new();
+            let mut take = |name: &OsStr, is_directory: bool| {
+                names.push((name.to_string_lossy().into_owned(), is_directory));
+                true
+            };
+            each_name(&root.join(path), &mut take).map(|()| names)
+        };
+        for led in ["link", "link/ascmhl"] {
+            assert!(names(led).is_err(), "{led}");
+        }
+        let good = names("other").expect("read");
+        assert_eq!(good, [("ascmhl".to_owned(), true)]);
+        let mut good = names("other/ascmhl").expect("read");
+        good.sort();
+        let expected = ["file", "last"].map(|name| (name.to_owned(), false));
+        assert_eq!(good, expected);
     }
 }

@@ -2,11 +2,13 @@
 //! Makes no generation.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Link};
 use crate::history::History;
+use crate::place::each_name;
 use crate::tree::too_many;
 use crate::{Error, FOLDER, Watch, read, to_the_end};
 
@@ -56,8 +58,8 @@ impl Chains {
     }
 }
 
-/// The folders of histories below a directory, whose path is absolute and without links. A link that another user puts there meanwhile may be
-/// listed, but no folder behind it can be opened.
+/// The folders of histories below a directory, whose path is absolute and without links. Nothing is listed behind a link that another user puts
+/// there meanwhile.
 ///
 /// # Errors
 /// There are more directories than there is room for.
@@ -68,22 +70,27 @@ fn folders(root: PathBuf, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Error> {
         if watch.is_stopped() {
             break;
         }
-        let Ok(entries) = fs::read_dir(&directory) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
+        let mut full = None;
+        let mut take = |name: &OsStr, is_directory: bool| {
+            if !is_directory {
+                return true;
             }
-            let path = entry.path();
+            let path = directory.join(name);
             bytes += path.as_os_str().len() as u64 + read::ENTRY_BYTES;
             if bytes > watch.room {
-                return Err(too_many(&path));
+                full = Some(too_many(&path));
+                return false;
             }
-            match entry.file_name() == FOLDER {
+            match name == FOLDER {
                 true => found.push(path),
                 false => left.push(path),
             }
+            true
+        };
+        // What cannot be read has no history that could be repaired.
+        let _ = each_name(&directory, &mut take);
+        if let Some(full) = full {
+            return Err(full);
         }
     }
     Ok(found)
@@ -129,21 +136,22 @@ pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
 /// The generations in a folder that its chain does not list, by number, no more than a history takes. A name without a number is no generation
 /// of this program.
 fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
     let known: HashSet<&str> = links.iter().map(|link| link.file.as_str()).collect();
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let mut found: Vec<(u32, String)> = names
-        .filter_map(|name| {
-            let name = name.into_string().ok()?;
-            let is_listed = known.contains(name.as_str());
-            let (number, _) = name.split_once('_')?;
-            let number = number.parse().ok()?;
-            (name.ends_with(".mhl") && !is_listed).then_some((number, name))
-        })
-        .take(read::GENERATIONS_MAX)
-        .collect();
+    let mut found: Vec<(u32, String)> = Vec::new();
+    let generation = |name: &OsStr| {
+        let name = name.to_str()?;
+        let (number, _) = name.split_once('_')?;
+        let number: u32 = number.parse().ok()?;
+        let is_listed = known.contains(name);
+        (name.ends_with(".mhl") && !is_listed).then(|| (number, name.to_owned()))
+    };
+    let mut take = |name: &OsStr, _: bool| {
+        found.extend(generation(name));
+        found.len() < read::GENERATIONS_MAX
+    };
+    if each_name(folder, &mut take).is_err() {
+        return Vec::new();
+    }
     found.sort();
     found
 }
@@ -154,6 +162,21 @@ mod tests {
 
     use super::*;
     use crate::{Format, Process, Tool};
+
+    #[test]
+    fn no_folder_is_found_behind_a_link() {
+        let directory = tempfile::tempdir().expect("made");
+        let root = &fs::canonicalize(directory.path()).expect("there");
+        fs::create_dir_all(root.join("other/reel").join(FOLDER)).expect("made");
+        std::os::unix::fs::symlink("other", root.join("link")).expect("made");
+        let found = |path: &str| folders(root.join(path), &to_the_end()).expect("read");
+        assert_eq!(found("other/reel").len(), 1);
+        assert_eq!(found("other"), [root.join("other/reel").join(FOLDER)]);
+        // Another user puts a link in the place of a directory on the way.
+        for led in ["link", "link/reel"] {
+            assert!(found(led).is_empty(), "{led}");
+        }
+    }
 
     #[test]
     fn generations_that_a_copied_chain_left_out_are_added_if_they_follow_it() {
