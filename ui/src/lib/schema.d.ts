@@ -2073,7 +2073,7 @@ export interface components {
             /**
              * Format: int64
              * @description Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and
-             *     only at the node with the destination.
+             *     only at the node with the destination, and for users who may list it.
              */
             buffered?: number | null;
             /** @description When the job was submitted. */

@@ -183,7 +183,7 @@ pub struct JobView {
     #[schema(value_type = Option<Object>)]
     pub summary: Option<serde_json::Value>,
     /// Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and
-    /// only at the node with the destination.
+    /// only at the node with the destination, and for users who may list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffered: Option<u64>,
 }

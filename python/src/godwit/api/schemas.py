@@ -726,7 +726,7 @@ class JobView(TypedDict):
     attempts: int
     """Number of attempts so far."""
     buffered: NotRequired[Optional[int]]
-    """Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and only at the node with the destination."""
+    """Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and only at the node with the destination, and for users who may list it."""
     created: Timestamp
     """When the job was submitted."""
     deadline: NotRequired[Optional[Timestamp]]
