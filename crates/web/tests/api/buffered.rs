@@ -99,6 +99,48 @@ fn a_change_of_the_buffer_is_in_the_audit_log_before_it_is_made() {
 }
 
 #[test]
+fn each_request_about_the_buffer_takes_its_own_right() {
+    let watched = Arc::new(Watched::default());
+    let control: Arc<dyn BufferControl> = watched.clone();
+    let world = World::with(Settings {
+        buffer: Some(control),
+        ..Settings::default()
+    });
+    assert!(watched.replica.set(world.replica.clone()).is_ok());
+    let place = json!({"place": "here:/data/run42"});
+    let given_up = json!({"place": "here:/data/run42", "waiting": true});
+    let changes = [
+        ("keep", &place),
+        ("drop", &place),
+        ("drop", &given_up),
+        ("retry", &place),
+    ];
+    for (right, listed, changed) in [
+        ("list", 200, [403; 4]),
+        ("read", 200, [200, 200, 403, 403]),
+        ("write", 403, [403, 403, 200, 200]),
+        ("delete", 403, [403; 4]),
+    ] {
+        let client = world.client().token(&token(&world, right, "operator").0);
+        world.grant(right, &format!("data {right}"));
+        for (path, expected) in [
+            ("files?place=here:/data/run42", listed),
+            ("files?place=here:/data/run42&waiting=true", listed),
+            ("files?place=here:/archive", 403),
+        ] {
+            let answer = client.get(&format!("/api/v1/buffer/{path}"));
+            assert_eq!(answer.status.as_u16(), expected, "{right}: {path}");
+        }
+        for ((path, body), expected) in changes.iter().zip(changed) {
+            let answer = client.post(&format!("/api/v1/buffer/{path}"), body);
+            assert_eq!(answer.status.as_u16(), expected, "{right}: {path} {body}");
+        }
+    }
+    let made = watched.seen.lock().unwrap().len();
+    assert_eq!(made, 4, "a refused change reaches no buffer");
+}
+
+#[test]
 fn only_a_user_who_may_list_the_destination_sees_how_much_of_it_is_buffered() {
     let watched: Arc<dyn BufferControl> = Arc::new(Watched::default());
     let world = World::with(Settings {
