@@ -349,7 +349,7 @@ pub(crate) fn ask_node(asking: &Asking, node: &str, question: &Question) -> Resu
         return Err(why.clone());
     }
     let row = asking.this.reader().object::<Node>(node);
-    let Some(row) = row.map_err(|fault| fault.to_string())? else {
+    let Some(row) = row.map_err(|fault| JobsError::from(fault).words())? else {
         return Err(format!(
             "{node} is no longer a node of the cluster; the records that it wrote are still there"
         ));

@@ -99,7 +99,7 @@ pub(super) fn failed(epoch: u64, events: &AttemptEvents, error: &JobsError) -> J
         JobsError::Invalid { code, .. } => *code,
         _ => FailureCode::LocalFailure,
     };
-    finish(epoch, events, Reason::new(code, clip(&error.to_string())))
+    finish(epoch, events, Reason::new(code, clip(&error.words())))
 }
 
 /// The attempt failed for this reason.

@@ -248,7 +248,8 @@ pub(super) fn note(
                 return Err(Stop::ClaimEnded);
             }
             Err(error) if Instant::now() >= until => {
-                return Err(Refusal::later(code::IO, error.to_string()).into());
+                let words = JobsError::from(error).words();
+                return Err(Refusal::later(code::IO, words).into());
             }
             Err(_) => std::thread::sleep(PROPOSE_AGAIN),
         }
