@@ -87,7 +87,7 @@ fn folders(root: PathBuf, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Error> {
             }
             true
         };
-        // What cannot be read has no history that could be repaired.
+        // A directory that cannot be read has no history that could be repaired.
         let _ = each_name(&directory, &mut take);
         if let Some(full) = full {
             return Err(full);
