@@ -285,6 +285,26 @@ fn an_export_that_other_nodes_serve_gets_its_files_at_once() {
 }
 
 #[test]
+fn no_file_goes_by_flash_into_a_directory_whose_mode_forbids_it() {
+    let world = World::new();
+    let storage = world.storage();
+    storage.make_directory(&path("run"), 0o755).expect("made");
+    let set = |mode| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(world.at("run"), permissions).expect("ours");
+    };
+    set(0o555);
+    let (name, temp) = (path("run/a"), TempName::new(9, &path("run/a")));
+    // Root may write there in any case, but not by flash.
+    let _ = storage.write_named(&name, &temp, &meta(1), b"one", Replace::Atomically, false);
+    assert_eq!(world.buffer.arrivals().sums().files, 0);
+    set(0o755);
+    let written = storage.write_named(&name, &temp, &meta(1), b"two", Replace::Atomically, false);
+    written.expect("written");
+    assert_eq!(world.buffer.arrivals().sums().files, 1);
+}
+
+#[test]
 fn files_with_holes_and_large_ones_go_to_their_place_at_once() {
     let world = World::new();
     let storage = world.storage();

@@ -98,20 +98,17 @@ impl ArrivingFile {
         }
     }
 
-    /// Creates the file at slow storage. Its directory may be missing, or closed by its mode, because flash needed none.
+    /// Creates the file at slow storage. Its directory may be missing by now, because flash needed none. One that was closed meanwhile stays
+    /// closed: only the transfer that sets its mode may open it.
     fn create(&self) -> Result<Box<dyn WriteFile>, StoreError> {
         let create = || {
             self.storage
                 .create(&self.path, &self.temp, Create::Fresh, Some(self.bytes))
         };
-        let parent = || self.path.parent().unwrap_or_default();
         match create() {
             Err(error) if error.kind == StoreErrorKind::NotFound => {
-                self.storage.make_directory(&parent(), 0o755)?;
-                create()
-            }
-            Err(error) if error.kind == StoreErrorKind::Permission => {
-                self.storage.open_directory(&parent())?;
+                let parent = self.path.parent().unwrap_or_default();
+                self.storage.make_directory(&parent, 0o755)?;
                 create()
             }
             made => made,

@@ -2,8 +2,8 @@
 //!
 //! The calls of the storage are in `calls`.
 //!
-//! Lock order: `confirming`, which is locked while records become durable, then `landed`. `unnamed` and `landed` are locked for one call
-//! each, and not together.
+//! Lock order: `confirming`, which is locked while records become durable, then `landed`. `unnamed`, `landed` and `open` are locked for one
+//! call each, and not together.
 
 mod aside;
 mod calls;
@@ -11,6 +11,7 @@ mod calls;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use godwit_buffer::extent::FileKey;
 use godwit_buffer::ledger::Mark;
@@ -26,6 +27,10 @@ use super::{Arrivals, SETTLES_WITHIN, late};
 
 /// Files that land before their records are awaited, also without a sync.
 const LANDED_MAX: usize = 1_000;
+/// The mode bits that the owner of a directory needs to make a file in it.
+const MAKES_BITS: u32 = 0o300;
+/// How long a directory that was open is not looked at again.
+const OPEN_FOR: Duration = Duration::from_secs(1);
 
 /// A storage whose files arrive on flash.
 pub(super) struct ArrivingStorage {
@@ -38,6 +43,8 @@ pub(super) struct ArrivingStorage {
     unnamed: Mutex<HashMap<(RelPath, TempName), Arc<ArrivingFile>>>,
     /// Files whose records are not known to be durable.
     landed: Mutex<Vec<Landed>>,
+    /// The latest directory that was open, and when.
+    open: Mutex<Option<(RelPath, Instant)>>,
     /// The first failure. It stays: the file may belong to a batch whose thread has not asked yet.
     confirming: Mutex<Option<StoreError>>,
 }
@@ -60,6 +67,7 @@ impl ArrivingStorage {
             sender: Mutex::default(),
             unnamed: Mutex::default(),
             landed: Mutex::default(),
+            open: Mutex::default(),
             confirming: Mutex::default(),
         }
     }
@@ -72,6 +80,9 @@ impl ArrivingStorage {
         bytes: Option<u64>,
     ) -> Option<Arc<ArrivingFile>> {
         let bytes = bytes.filter(|_| self.takes.load(Ordering::Relaxed))?;
+        if !self.is_open_above(path) {
+            return None;
+        }
         let Arrivals {
             arrivals, source, ..
         } = &self.arrivals;
@@ -79,6 +90,27 @@ impl ArrivingStorage {
         let file = ArrivingFile::new(&self.below, path, temp, bytes, arriving);
         lock(&self.unnamed).insert((path.clone(), *temp), Arc::clone(&file));
         Some(file)
+    }
+
+    /// Whether the mode of the directory of a path lets its owner make files. A drain opens directories that are closed by then, so a file
+    /// that could not be made at its place now must not go there by flash. Slow storage refuses it, or the transfer opens the directory.
+    fn is_open_above(&self, path: &RelPath) -> bool {
+        let directory = path.parent().unwrap_or_default();
+        let now = Instant::now();
+        let is_known = |(known, at): &(RelPath, Instant)| {
+            *known == directory && now.saturating_duration_since(*at) < OPEN_FOR
+        };
+        if lock(&self.open).as_ref().is_some_and(is_known) {
+            return true;
+        }
+        let there = self.below.stat(&directory).ok().flatten();
+        let is_open = there.is_some_and(|there| {
+            there.kind == Kind::Directory && there.mode & MAKES_BITS == MAKES_BITS
+        });
+        if is_open {
+            *lock(&self.open) = Some((directory, now));
+        }
+        is_open
     }
 
     fn unnamed(&self, path: &RelPath, temp: &TempName) -> Option<Arc<ArrivingFile>> {
