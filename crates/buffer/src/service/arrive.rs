@@ -24,7 +24,6 @@ const TRIES: u32 = 10;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// The longest wait for memory that other files hold.
 const MEMORY_WITHIN: Duration = Duration::from_secs(5);
-const MEMORY_STEP: Duration = Duration::from_millis(2);
 /// The longest wait for a commit.
 pub(super) const DURABLE_WITHIN: Duration = Duration::from_secs(60);
 /// Bytes copied at once.
@@ -207,14 +206,8 @@ impl Arriving {
     }
 
     fn memory(&self) -> Option<Held> {
-        let until = Instant::now() + MEMORY_WITHIN;
-        loop {
-            let held = self.shared.desk.memory().take();
-            if held.is_some() || Instant::now() >= until || self.shared.is_closed() {
-                return held;
-            }
-            std::thread::sleep(MEMORY_STEP);
-        }
+        let memory = self.shared.desk.memory();
+        memory.take_within(MEMORY_WITHIN, &|| self.shared.is_closed())
     }
 
     fn write_extent(&self, begin: u64, bytes: usize, held: &mut Held) -> bool {

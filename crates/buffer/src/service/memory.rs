@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use godwit_sys::page_buffer::PageBuffer;
 
@@ -17,6 +18,11 @@ pub(super) const EXTENTS_MAX: usize = GATHERED_MAX // being gathered from blocks
     + READING_MAX; // being read
 /// Extents being read at a time; further reads go to slow storage.
 const READING_MAX: usize = 8;
+/// The pause between two looks for a buffer that comes back.
+const STEP: Duration = Duration::from_millis(2);
+/// How long no call waits after one waited in vain. A peer may hold all buffers by files that it does not complete, and each file of the
+/// others would wait then.
+const CROWDED_FOR: Duration = Duration::from_secs(60);
 
 /// Buffers of one size.
 #[derive(Debug)]
@@ -29,6 +35,8 @@ pub(super) struct Memory {
 struct Stock {
     spare: Vec<PageBuffer>,
     used: usize,
+    /// When a call last waited in vain.
+    crowded: Option<Instant>,
 }
 
 /// A buffer for one extent. It still has the bytes of its last use.
@@ -66,6 +74,34 @@ impl Memory {
             memory: Arc::clone(self),
         };
         held.buffer.is_some().then_some(held)
+    }
+
+    /// The same, with a wait of at most this time for a buffer that comes back. `stops` ends the wait.
+    pub(super) fn take_within(
+        self: &Arc<Self>,
+        within: Duration,
+        stops: &dyn Fn() -> bool,
+    ) -> Option<Held> {
+        let until = Instant::now() + within;
+        loop {
+            if let Some(held) = self.take() {
+                return Some(held);
+            }
+            let now = Instant::now();
+            if stops() || self.is_crowded(now) {
+                return None;
+            }
+            if now >= until {
+                lock(&self.state).crowded = Some(now);
+                return None;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    fn is_crowded(&self, now: Instant) -> bool {
+        let crowded = lock(&self.state).crowded;
+        crowded.is_some_and(|at| now.saturating_duration_since(at) < CROWDED_FOR)
     }
 
     /// Returns unused memory to the system.
@@ -119,5 +155,31 @@ mod tests {
         assert_eq!(lock(&memory.state).spare.len(), EXTENTS_MAX);
         memory.trim();
         assert!(lock(&memory.state).spare.is_empty());
+    }
+
+    #[test]
+    fn after_one_wait_in_vain_no_other_call_waits() {
+        let memory = Arc::new(Memory::new(4096));
+        let mut held: Vec<Held> = std::iter::from_fn(|| memory.take()).collect();
+        let goes_on = || false;
+        let begun = Instant::now();
+        assert!(
+            memory
+                .take_within(Duration::from_millis(20), &goes_on)
+                .is_none()
+        );
+        assert!(begun.elapsed() >= Duration::from_millis(20));
+        let begun = Instant::now();
+        assert!(
+            memory
+                .take_within(Duration::from_secs(30), &goes_on)
+                .is_none()
+        );
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "it does not wait"
+        );
+        held.pop();
+        assert!(memory.take_within(Duration::ZERO, &goes_on).is_some());
     }
 }
