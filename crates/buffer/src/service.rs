@@ -13,6 +13,7 @@ mod ended;
 mod fill;
 mod flash;
 mod keeper;
+mod lines;
 mod memory;
 mod pooled;
 mod serve;

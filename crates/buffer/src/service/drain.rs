@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::arrive::Arriving;
 use super::ended::Ended;
 use super::flash::Arrived;
+use super::lines::Lines;
 use super::memory::Memory;
 use super::{Shared, lock, now};
 use crate::extent::{FileKey, Generation, PATH_BYTES_MAX, SourceId};
@@ -28,6 +29,7 @@ pub(super) struct Desk {
     /// The latest stamp of a file; later files have higher ones.
     stamp: AtomicU64,
     pub(super) ended: Ended,
+    lines: Mutex<Lines>,
 }
 
 /// The files that arrive at a buffer. Clones are handles of the same files.
@@ -104,6 +106,7 @@ impl Desk {
             open: AtomicU64::new(0),
             stamp: AtomicU64::new(latest),
             ended: Ended::default(),
+            lines: Mutex::default(),
         }
     }
 
@@ -353,9 +356,12 @@ impl Arrivals {
         self.0.is_closed()
     }
 
-    /// Writes a line to the log of the node.
+    /// Writes a line to the log of the node, unless there were many lately.
     pub fn tell(&self, line: &str) {
-        (self.0.log)(line);
+        let line = lock(&self.0.desk.lines).take(line, Instant::now());
+        if let Some(line) = line {
+            (self.0.log)(&line);
+        }
     }
 }
 
