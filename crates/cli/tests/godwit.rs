@@ -5,6 +5,7 @@ mod godwit {
     pub(crate) mod access;
     pub(crate) mod account;
     pub(crate) mod agreement;
+    mod arrivals;
     mod ascmhl;
     pub(crate) mod asking;
     pub(crate) mod backups;

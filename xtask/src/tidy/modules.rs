@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::tree::File;
 
-/// Checks that modules connect every Rust file in a `src` directory with a root of its crate.
+/// Checks that modules connect every Rust file in a directory `src` or `tests` with a root of its crate. A test that nothing leads to never
+/// runs.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     let texts: BTreeMap<&str, &str> = files
         .iter()
@@ -28,7 +29,8 @@ pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     }
     for path in texts
         .keys()
-        .filter(|path| path.contains("src/") && !reached.contains(**path))
+        .filter(|path| path.contains("src/") || path.contains("/tests/"))
+        .filter(|path| !reached.contains(**path))
     {
         findings.push(Finding::new(path, 0, "no `mod` leads here: a dead module"));
     }
@@ -39,11 +41,12 @@ fn is_root(path: &str) -> bool {
     let Some((above, name)) = path.rsplit_once('/') else {
         return false;
     };
-    let last = above.rsplit('/').next().unwrap_or_default();
+    let mut parts = above.rsplit('/');
+    let last = parts.next().unwrap_or_default();
     match last {
         "src" => name == "lib.rs" || name == "main.rs",
         "bin" | "tests" | "examples" | "benches" | "fuzz_targets" => true,
-        _ => name == "build.rs",
+        _ => name == "build.rs" || (name == "main.rs" && parts.next() == Some("tests")),
     }
 }
 
@@ -59,35 +62,46 @@ fn declared(path: &str, text: &str) -> Vec<String> {
     };
     let mut found = Vec::new();
     let mut elsewhere = None;
-    for line in text.lines().map(str::trim) {
+    // The modules with a body around a line, each with its indentation.
+    let mut around: Vec<(usize, &str)> = Vec::new();
+    for raw in text.lines() {
+        let line = raw.trim();
+        let indentation = raw.len() - raw.trim_start().len();
         if let Some(rest) = line.strip_prefix("#[path = \"") {
             elsewhere = rest
                 .split('"')
                 .next()
                 .map(|file| normal(&format!("{above}/{file}")));
-        } else if let Some(module) = module_of(line) {
+        } else if let Some(module) = module_of(line, ";") {
             match elsewhere.take() {
                 Some(file) => found.push(file),
                 None => {
-                    found.push(format!("{inside}/{module}.rs"));
-                    found.push(format!("{inside}/{module}/mod.rs"));
+                    let names = around.iter().map(|(_, name)| format!("/{name}"));
+                    let directory = format!("{inside}{}", names.collect::<String>());
+                    found.push(format!("{directory}/{module}.rs"));
+                    found.push(format!("{directory}/{module}/mod.rs"));
                 }
             }
         } else if !line.starts_with("#[") && !line.starts_with("//") {
             elsewhere = None;
         }
+        if let Some(module) = module_of(line, " {") {
+            around.push((indentation, module));
+        } else if line == "}" && around.last().is_some_and(|(at, _)| *at == indentation) {
+            around.pop();
+        }
     }
     found
 }
 
-/// The name in `pub(crate) mod name;`.
-fn module_of(line: &str) -> Option<&str> {
+/// The name in `pub(crate) mod name;`, or in a line with another end.
+fn module_of<'a>(line: &'a str, end: &str) -> Option<&'a str> {
     let line = match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1.trim_start(),
         Some(rest) => rest.trim_start(),
         None => line,
     };
-    let name = line.strip_prefix("mod ")?.strip_suffix(';')?;
+    let name = line.strip_prefix("mod ")?.strip_suffix(end)?;
     Some(name.strip_prefix("r#").unwrap_or(name))
 }
 
@@ -132,7 +146,15 @@ mod tests {
             file("a/src/bin/tool.rs", ""),
             file("a/src/dead.rs", "mod dead_too;\n"),
             file("a/src/dead/dead_too.rs", ""),
-            file("a/tests/all.rs", "mod common;\n"),
+            file(
+                "a/tests/all.rs",
+                "mod all {\n    mod known;\n}\nmod common;\n",
+            ),
+            file("a/tests/all/known.rs", ""),
+            file("a/tests/all/forgotten.rs", ""),
+            file("a/tests/common/mod.rs", ""),
+            file("a/tests/api/main.rs", "mod one;\n"),
+            file("a/tests/api/one.rs", ""),
         ];
         let mut findings = Vec::new();
         check(&files, &mut findings);
@@ -140,6 +162,13 @@ mod tests {
             .iter()
             .map(|finding| finding.path.as_str())
             .collect();
-        assert_eq!(found, ["a/src/dead.rs", "a/src/dead/dead_too.rs"]);
+        assert_eq!(
+            found,
+            [
+                "a/src/dead.rs",
+                "a/src/dead/dead_too.rs",
+                "a/tests/all/forgotten.rs"
+            ]
+        );
     }
 }

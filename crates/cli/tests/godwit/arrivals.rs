@@ -87,7 +87,10 @@ fn files_that_arrived_reach_the_export_after_a_kill_and_are_never_sent_twice() {
     let again = Direction::Push.sync(&rig, &[]);
     assert_eq!(again.complete().number("files"), 0, "{again:?}");
     let list = done(&rig, &["buffer", "list", "--waiting", "here:/data/dst"]);
-    assert!(list.contains("ready") && list.contains("dst/sub/"), "{list}");
+    assert!(
+        list.contains("ready") && list.contains("dst/sub/"),
+        "{list}"
+    );
     rig.kill_daemon();
     start(&mut rig, &[]);
     wait_for(&rig, "files_waiting", 0);
@@ -145,7 +148,10 @@ fn a_name_that_another_took_meanwhile_is_not_replaced() {
     let list = done(&rig, &["buffer", "list", "--waiting", "here:/data"]);
     assert!(list.contains("another entry got this name"), "{list}");
     fs::remove_file(late).expect("ours");
-    done(&rig, &["buffer", "retry", &format!("here:/data/dst/{name}")]);
+    done(
+        &rig,
+        &["buffer", "retry", &format!("here:/data/dst/{name}")],
+    );
     wait_for(&rig, "files_waiting", 0);
     assert!(rig.read(&format!("export/dst/{name}")) == rig.read(&format!("src/{name}")));
 }
