@@ -279,11 +279,13 @@ impl Waiting {
         files.len() as u64
     }
 
-    /// The files at and below a path are wanted now, and come first. Returns how many can come, how many were put aside, and whether
-    /// one was not wanted before. A wanted file that failed is tried again no earlier than others.
-    pub fn want(&mut self, source: SourceId, below: &[u8]) -> (u64, u64, bool) {
+    /// The files at a path, and those below it with a stamp of at most `latest`, are wanted now, and come first. Returns how many can come, how
+    /// many were put aside, and whether one was not wanted before. A wanted file that failed is tried again no earlier than others.
+    pub fn want(&mut self, source: SourceId, below: &[u8], latest: u64) -> (u64, u64, bool) {
         let (mut comes, mut aside, mut is_news) = (0, 0, false);
-        for file in self.below(source, below) {
+        let mut files = self.below(source, below);
+        files.retain(|file| file.generation.stamp <= latest || file.path == below);
+        for file in files {
             let known = self.files.get(&file).map(|one| (one.phase, one.is_wanted));
             if let Some((Phase::Aside, _)) = known {
                 aside += 1;

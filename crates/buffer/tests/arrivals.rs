@@ -352,11 +352,24 @@ fn order_rate_and_wishes_decide_the_next_file() {
     assert_eq!(name(waiting.poll(at(10_000))), "middle", "a burst");
     assert_eq!(name(waiting.poll(at(10_000))), "", "the rate");
     assert_eq!(waiting.due(), Some(at(10_010)));
-    assert_eq!(waiting.want(SOURCE, b"big"), (1, 0, true));
+    assert_eq!(waiting.want(SOURCE, b"big", 3), (1, 0, true));
     assert_eq!(name(waiting.poll(at(10_000))), "big", "someone waits");
     assert_eq!(waiting.sums().files, 3, "none is lost");
     waiting.remove(&key("big", 1000, 1));
     assert_eq!(waiting.sums().bytes, 110);
+}
+
+#[test]
+fn files_that_come_later_do_not_keep_those_who_wait() {
+    let mut waiting = Waiting::default();
+    for (name, stamp) in [("run/a", 1), ("run/b", 2), ("run/c", 3)] {
+        waiting.add(&key(name, 1, stamp), [].into(), at(0));
+    }
+    assert_eq!(waiting.want(SOURCE, b"run", 1), (1, 0, true));
+    waiting.remove(&key("run/a", 1, 1));
+    assert_eq!(waiting.want(SOURCE, b"run", 1), (0, 0, false));
+    // The latest file of one name is the file that a reader of that name waits for.
+    assert_eq!(waiting.want(SOURCE, b"run/c", 1), (1, 0, true));
 }
 
 #[test]
@@ -379,7 +392,7 @@ fn a_refused_file_is_put_aside_and_one_that_may_pass_is_not() {
         .map(|one| one.phase)
         .collect();
     assert!(matches!(phases[..], [Phase::Later(_), Phase::Aside]));
-    assert_eq!(waiting.want(SOURCE, b""), (1, 1, true));
+    assert_eq!(waiting.want(SOURCE, b"", 2), (1, 1, true));
     assert_eq!((waiting.sums().troubled, waiting.sums().aside), (1, 1));
     assert_eq!(waiting.retry(SOURCE, b"refused"), 1);
     assert!(waiting.poll(now).is_some() && waiting.poll(now).is_some());
@@ -449,7 +462,7 @@ fn no_order_of_events_loses_a_waiting_file() {
                 (5, Some(file)) => waiting.let_go(&file),
                 (6, Some(file)) => waiting.put_back(&file),
                 (7, Some(file)) => {
-                    waiting.want(SOURCE, &file.path);
+                    waiting.want(SOURCE, &file.path, u64::MAX);
                     waiting.retry(SOURCE, &file.path);
                 }
                 _ => {}

@@ -236,16 +236,18 @@ impl Arrivals {
         lock(&self.0.desk.waiting).is_aside(file)
     }
 
-    /// Lets the files at and below a path drain before all others, and waits for them.
+    /// Lets the files at and below a path drain before all others, and waits for them. A sender that goes on holds no wait up: files that come
+    /// below the path meanwhile do not count.
     #[must_use]
     pub fn settle(&self, source: SourceId, below: &[u8], within: Duration) -> Settled {
         let until = Instant::now() + within;
+        let latest = self.0.desk.stamp.load(Ordering::SeqCst);
         let mut waiting = lock(&self.0.desk.waiting);
         if waiting.sums().files == 0 {
             return Settled::All;
         }
         loop {
-            let (comes, aside, is_news) = waiting.want(arriving(source), below);
+            let (comes, aside, is_news) = waiting.want(arriving(source), below, latest);
             match (comes, aside) {
                 (0, 0) => return Settled::All,
                 (0, aside) => return Settled::ButAside(aside),
