@@ -142,7 +142,7 @@ impl Pool {
         });
         if let Some(buffer) = &shared.config.buffer {
             // Before the first file arrives.
-            shared.share(&shared.others());
+            shared.share();
             let mates: Arc<dyn Mates> = Arc::clone(&shared) as Arc<dyn Mates>;
             buffer.join_pool(&mates);
             let looking = Arc::clone(&shared);
@@ -210,14 +210,9 @@ impl Shared {
         }
     }
 
-    fn share(&self, others: &[Node]) {
-        let exports = others.iter().flat_map(|node| &node.exports);
-        (self.config.share)(&exports.cloned().collect());
-    }
-
     fn look(&self) {
+        self.share();
         let rows = self.others();
-        self.share(&rows);
         let answers = self.ask_all(&rows, &BufferQuestion::View {}, LOOK_WITHIN);
         self.note(&rows, &answers, true);
         for (mate, _) in answers {

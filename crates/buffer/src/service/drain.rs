@@ -236,7 +236,7 @@ impl Arrivals {
         lock(&self.0.desk.waiting).is_aside(file)
     }
 
-    /// Lets the files at and below a path drain before all others, and waits for them. A sender that goes on holds no wait up: files that come
+    /// Lets the files at and below a path drain before all others, and waits for them. A sender that continues holds no wait up: files that come
     /// below the path meanwhile do not count.
     #[must_use]
     pub fn settle(&self, source: SourceId, below: &[u8], within: Duration) -> Settled {

@@ -1,5 +1,5 @@
-//! Owns the answers of this node about its buffer, and the words for those that other nodes do not give. Asks no node.
-//! Checks no right of a user, as the asking node does that.
+//! Owns the answers of this node about its buffer, the words for those that others do not give, and the exports that others serve.
+//! Asks no node, and checks no right of a user, as the asking node does that.
 
 use godwit_api::ask::{AnswerBuffer, BufferAnswer, BufferQuestion, Refusal, code};
 use godwit_state::Node;
@@ -30,5 +30,19 @@ impl AnswerBuffer for Shared {
         let rows = self.config.replica.reader().objects_by::<Node>(member);
         let mut rows = rows.unwrap_or_default().into_iter();
         rows.any(|row| row.exports.iter().any(|name| name == export))
+    }
+}
+
+impl Shared {
+    /// Reports the exports of the other nodes. While the state cannot be read, the latest report counts.
+    pub(super) fn share(&self) {
+        let Ok(rows) = self.config.replica.reader().objects::<Node>() else {
+            return;
+        };
+        let others = rows
+            .iter()
+            .filter(|row| row.identity != self.config.identity);
+        let exports = others.flat_map(|node| &node.exports);
+        (self.config.share)(&exports.cloned().collect());
     }
 }
