@@ -232,7 +232,17 @@ fn arrivals(
             continue;
         };
         let hangs = export.watched.hangs_for(Instant::now()).is_some();
-        if is_without {
+        let meets = |other: &&Export| {
+            let lies = |one: &Export, in_other: &Export| one.path.starts_with(&in_other.path);
+            other.name != *name && (lies(other, export) || lies(export, other))
+        };
+        if let Some(other) = exports.iter().find(meets) {
+            let what = format!(
+                "the exports {name} and {} lie in each other: a file that waits for {name} is not seen through the other one, and does not keep to its claims; leave {name} out, or export directories that are apart",
+                other.name
+            );
+            faults.add(SETTING, what);
+        } else if is_without {
             let what = format!(
                 "the export {name} can get no file through a transfer buffer, because the node has none: set buffer-path or buffer-device"
             );

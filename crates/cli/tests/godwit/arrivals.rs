@@ -160,6 +160,8 @@ fn a_name_that_another_took_meanwhile_is_not_replaced() {
 fn arrivals_without_a_buffer_or_an_export_are_refused() {
     let rig = Rig::new();
     let place = rig.path("flash").to_str().expect("text").to_owned();
+    fs::create_dir_all(rig.export.join("inner")).expect("ours");
+    let inner = format!("inner={}", rig.export.join("inner").display());
     for (line, words) in [
         (
             &["--buffer-arrivals", "data"][..],
@@ -168,6 +170,17 @@ fn arrivals_without_a_buffer_or_an_export_are_refused() {
         (
             &["--buffer-arrivals", "other", "--buffer-path", &place],
             "this node has no export other",
+        ),
+        (
+            &[
+                "--buffer-arrivals",
+                "data",
+                "--buffer-path",
+                &place,
+                "--export",
+                &inner,
+            ],
+            "the exports data and inner lie in each other",
         ),
     ] {
         let outcome = rig.launch(line).wait();
