@@ -15,6 +15,7 @@ use godwit_store::{
     Confine, Create, FinalMeta, FsStorage, RelPath, Replace, ScanItem, Storage, StoreErrorKind,
     SurveyItem, TempName, Timestamp, above_to_sync,
 };
+use godwit_testkit::{Faults, HostileStorage, Operation};
 use godwit_tree::arriving::{Arrivals, Failed, Queue, place};
 use tempfile::TempDir;
 
@@ -232,6 +233,32 @@ fn a_file_of_another_writer_with_the_same_size_and_time_is_not_taken_for_the_wai
     assert_eq!(world.drain(), 1, "the name was taken");
     assert!(fs::read(world.at("a")).expect("there") == other);
     assert_eq!(world.buffer.arrivals().sums().files, 1, "it is not lost");
+}
+
+#[test]
+fn flash_serves_no_file_that_another_program_changed_as_it_got_its_name() {
+    for is_changed in [false, true] {
+        let world = World::new();
+        let data = contents(3_000, 1);
+        write(&*world.storage(), "a", &data, &meta(1_000), Replace::Never);
+        let at = world.at("a");
+        // Before the last look, and in place.
+        let hook = move |operation: Operation, path: &RelPath| {
+            let is_last = operation == Operation::Stat && path.as_bytes() == b"a" && at.exists();
+            if is_last && is_changed {
+                fs::write(&at, contents(3_000, 2)).expect("ours");
+            }
+        };
+        let faults = Faults {
+            hook: Some(Arc::new(hook)),
+            ..Faults::new(1)
+        };
+        let storage = HostileStorage::new(Arc::new(world.slow()), faults);
+        let due = Queue::of(&world.buffer).next(SOON).expect("it waits");
+        let placed = place(&storage, &world.arrivals, &due);
+        assert_eq!(placed == Ok(0), is_changed, "{placed:?}");
+        due.end(placed);
+    }
 }
 
 /// Lets the only waiting file fail until it is put aside.

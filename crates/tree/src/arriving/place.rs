@@ -105,6 +105,11 @@ fn unread() -> Failed {
     }
 }
 
+/// Whether a file in place has not been written to since it got its name, which changes `ctime` alone.
+fn is_as_written(there: &Meta, written: &Meta) -> bool {
+    (there.inode, there.bytes, there.mtime) == (written.inode, written.bytes, written.mtime)
+}
+
 /// Directories that were opened for their owner, with their metadata before.
 type Opened = Vec<(RelPath, Meta)>;
 
@@ -121,8 +126,8 @@ impl Placing<'_> {
             Some(_) => return Err(taken()),
             None => {}
         }
-        let inode = match self.write(opened, there.as_ref()) {
-            Ok(inode) => inode,
+        let written = match self.write(opened, there.as_ref()) {
+            Ok(written) => written,
             Err(failed) => {
                 // The next try replaces a file that cannot be removed now.
                 let _ = self.keeping_time(&|| self.storage.discard(&self.path, &self.temp));
@@ -130,15 +135,17 @@ impl Placing<'_> {
             }
         };
         self.sync_names()?;
-        match self.storage.stat(&self.path)? {
-            Some(there) if Some(there.inode) == inode => Ok(there.generation()),
-            // A later writer replaced or removed it at once.
+        match (self.storage.stat(&self.path)?, written) {
+            (Some(there), Some(written)) if is_as_written(&there, &written) => {
+                Ok(there.generation())
+            }
+            // A later writer replaced, changed or removed it at once.
             _ => Ok(NO_GENERATION),
         }
     }
 
-    /// Writes the file under its temporary name, and renames it. Returns its inode.
-    fn write(&self, opened: &mut Opened, there: Option<&Meta>) -> Result<Option<u64>, Failed> {
+    /// Writes the file under its temporary name, and renames it. Returns its metadata before it had its name.
+    fn write(&self, opened: &mut Opened, there: Option<&Meta>) -> Result<Option<Meta>, Failed> {
         let bytes = self.drain.bytes();
         let create = || {
             self.keeping_time(&|| {
@@ -192,7 +199,7 @@ impl Placing<'_> {
         }
         let commit = || self.keeping_time(&|| self.storage.commit(&self.path, &self.temp, replace));
         self.opening(opened, &commit)?;
-        Ok(written.map(|written| written.inode))
+        Ok(written)
     }
 
     /// Adds or removes a name, and restores the time of its directory: that is the sender's already, or will be set by its transfer.
