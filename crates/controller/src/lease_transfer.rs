@@ -17,7 +17,7 @@ use godwit_api::failure::{Culprit, Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
 use godwit_api::rest::{ChannelView, Moved};
 use godwit_run::{Control, NameList, Runner};
-use godwit_state::{Peer, Work, Works};
+use godwit_state::{Peer, Usage, Work, Works};
 
 use crate::Node;
 use crate::batch::{BatchOutcome, To};
@@ -259,6 +259,7 @@ impl LeaseTransfer<'_> {
             closes,
             earlier: flight.moved(),
             written_before: flight.written(),
+            usage: flight.usage,
             ..Flight::default()
         };
     }
@@ -386,6 +387,8 @@ pub struct Flight {
     pub(crate) written: u64,
     /// The same of all earlier tries of the worker.
     pub(crate) written_before: u64,
+    /// Processor time and memory of the tries that have ended.
+    pub(crate) usage: Usage,
     /// Figures of the stages in the last seconds.
     pub stages: BTreeMap<String, f64>,
     /// The stage that limits the transfer.

@@ -25,8 +25,8 @@ use godwit_api::observation::is_same_directory;
 use godwit_run::NameList;
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_state::{
-    Effect, LEVEL_CLOSES, LEVEL_MOVED, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork,
-    Task, Work, WorkItem, WorkKind, WorkOp, Works,
+    Effect, LEVEL_CLOSES, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, Work,
+    WorkItem, WorkKind, WorkOp, Works,
 };
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, item_of, settlements};
@@ -338,7 +338,7 @@ impl JobContext<'_> {
                 bytes: lease_outcome.bytes,
                 trouble: lease_outcome.trouble,
                 cut: lease_outcome.cut,
-                looked: self.knows(LEVEL_MOVED).then_some(lease_outcome.looked),
+                looked: self.reported(lease_outcome.looked),
             }));
             // From now on the state counts it.
             let flight = self.shared.flight.lock();

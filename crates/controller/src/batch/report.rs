@@ -2,12 +2,13 @@
 //! Runs nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use godwit_api::event::{Status, Summary, TransferSummary};
+use godwit_api::event::{Sides, Status, Summary, TransferSummary};
 use godwit_api::failure::Code;
 use godwit_api::rest::Amount;
 use godwit_run::walk::Unread;
-use godwit_state::{Closed, FailureGroup, Work};
+use godwit_state::{Closed, EndUsage, FailureGroup, Work};
 
 use super::{BatchOutcome, EXAMPLES_MAX, MANIFEST};
 
@@ -17,10 +18,20 @@ use super::{BatchOutcome, EXAMPLES_MAX, MANIFEST};
 /// delivered files, so their count replaces that of the reports if it is higher.
 #[must_use]
 pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
+    // Closes report these figures with their leases, as other items do.
+    let usage = work.counts.looked.usage;
     let mut sum = TransferSummary {
         status: Status::Complete,
         bytes: Some(0),
         resent_bytes: work.counts.looked.again,
+        cpu_seconds: Sides {
+            source: cpu_seconds(usage.source),
+            destination: cpu_seconds(usage.destination),
+        },
+        max_rss_bytes: Sides {
+            source: max_rss(usage.source),
+            destination: max_rss(usage.destination),
+        },
         began: true,
         ..TransferSummary::default()
     };
@@ -59,6 +70,14 @@ pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
     sum.skipped = sum.skipped.saturating_sub(earlier.files);
     sum.delivered = Amount::default();
     (sum, groups.into_values().collect())
+}
+
+fn cpu_seconds(end: EndUsage) -> Option<f64> {
+    (end.cpu_us > 0).then(|| Duration::from_micros(end.cpu_us).as_secs_f64())
+}
+
+fn max_rss(end: EndUsage) -> Option<u64> {
+    (end.rss_bytes > 0).then_some(end.rss_bytes)
 }
 
 fn add(sum: &mut TransferSummary, one: &TransferSummary) {
@@ -163,7 +182,7 @@ pub(crate) fn add_unread(summary: &mut Summary, heard: &mut BatchOutcome, unread
 mod tests {
     use godwit_api::event::NotKept;
     use godwit_api::failure::FailureCode;
-    use godwit_state::WorkCounts;
+    use godwit_state::{Looked, Usage, WorkCounts};
 
     use super::*;
 
@@ -276,6 +295,46 @@ mod tests {
         );
         assert_eq!((sum.skipped, failures.len()), (3, 0));
         assert_eq!((sum.not_kept.time, sum.not_kept.mode), (2, 3));
+    }
+
+    #[test]
+    fn the_sum_has_the_processor_time_and_memory_of_all_transfers() {
+        let close = TransferSummary {
+            cpu_seconds: Sides {
+                source: Some(9.0),
+                destination: None,
+            },
+            ..TransferSummary::default()
+        };
+        let close = Summary::Transfer(Box::new(close));
+        let mut work = Work {
+            closed: vec![closed(0, &close, BatchOutcome::default())],
+            ..work_of(1, 1)
+        };
+        let (sum, _) = summed(&work);
+        let none = Sides {
+            source: None,
+            destination: None,
+        };
+        assert_eq!(sum.cpu_seconds, none, "nothing was reported");
+        work.counts.looked = Looked {
+            usage: Usage {
+                source: EndUsage {
+                    cpu_us: 1_500_000,
+                    rss_bytes: 0,
+                },
+                destination: EndUsage {
+                    cpu_us: 250_000,
+                    rss_bytes: 1 << 20,
+                },
+            },
+            ..Looked::default()
+        };
+        let (sum, _) = summed(&work);
+        let cpu = (sum.cpu_seconds.source, sum.cpu_seconds.destination);
+        assert_eq!(cpu, (Some(1.5), Some(0.25)));
+        let rss = (sum.max_rss_bytes.source, sum.max_rss_bytes.destination);
+        assert_eq!(rss, (None, Some(1 << 20)));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! Decides nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use godwit_api::event::{Channel, Event, EventSink, Summary};
+use godwit_api::event::{Channel, Event, EventSink, Summary, TransferSummary};
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::ChannelView;
+use godwit_state::{EndUsage, Usage};
 
 use super::{Flight, faults};
 use crate::batch::BatchOutcome;
@@ -73,6 +75,7 @@ impl EventSink for ProgressSink {
                 earlier: flight.earlier,
                 written: progress.written.max(flight.written),
                 written_before: flight.written_before,
+                usage: flight.usage,
                 bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),
                 streams: progress.streams,
                 stages: progress.stages.clone(),
@@ -85,6 +88,7 @@ impl EventSink for ProgressSink {
             let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
             flight.delivered = flight.delivered.max(summary.moved());
             flight.written = flight.written.max(flight.delivered.bytes);
+            flight.usage = flight.usage.plus(usage_of(summary));
         }
         if let Some(code) = faults::of_event(&event) {
             self.hear_fault(code);
@@ -93,9 +97,25 @@ impl EventSink for ProgressSink {
     }
 }
 
+/// Processor time and memory of one transfer; 0 where its summary does not have them.
+fn usage_of(summary: &TransferSummary) -> Usage {
+    let end = |cpu_seconds: Option<f64>, rss_bytes: Option<u64>| {
+        let cpu = cpu_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        EndUsage {
+            cpu_us: cpu.map_or(0, |cpu| u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX)),
+            rss_bytes: rss_bytes.unwrap_or(0),
+        }
+    };
+    let (cpu, rss) = (&summary.cpu_seconds, &summary.max_rss_bytes);
+    Usage {
+        source: end(cpu.source, rss.source),
+        destination: end(cpu.destination, rss.destination),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use godwit_api::event::{Progress, TransferSummary};
+    use godwit_api::event::{Progress, Sides};
 
     use super::*;
 
@@ -116,5 +136,33 @@ mod tests {
         let moved = flight.lock().expect("no panic").moved();
         assert_eq!((moved.files, moved.bytes), (18, 1_800));
         assert_eq!(flight.lock().expect("no panic").written(), 1_800);
+    }
+    #[test]
+    fn the_processor_times_of_all_tries_count() {
+        let flight = Arc::new(Mutex::new(Flight::default()));
+        let sink = ProgressSink::new(&flight);
+        let ended = |source, destination, rss| {
+            let summary = TransferSummary {
+                cpu_seconds: Sides {
+                    source,
+                    destination,
+                },
+                max_rss_bytes: Sides {
+                    source: None,
+                    destination: rss,
+                },
+                ..TransferSummary::default()
+            };
+            sink.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+            // The next try of the same items has progress before its end.
+            sink.tell(Event::Progress(Progress::default()));
+        };
+        ended(Some(0.25), None, Some(9));
+        ended(Some(f64::NAN), Some(f64::MAX), None);
+        ended(Some(0.5), Some(-1.0), Some(7));
+        let usage = flight.lock().expect("no panic").usage;
+        assert_eq!((usage.source.cpu_us, usage.source.rss_bytes), (750_000, 0));
+        let there = usage.destination;
+        assert_eq!((there.cpu_us, there.rss_bytes), (0, 9));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use godwit_api::event::TransferSummary;
 use godwit_run::walk::Walked;
-use godwit_state::{Agreed, Looked};
+use godwit_state::{Agreed, LEVEL_MOVED, LEVEL_USAGE, Looked, Usage};
 
 use super::JobContext;
 use super::leased::LeaseOutcome;
@@ -21,6 +21,16 @@ impl JobContext<'_> {
     pub(super) fn flight(&self) -> Flight {
         let flight = self.shared.flight.lock();
         flight.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The report of a lease that the nodes of the cluster understand, with the figures of its tries.
+    pub(super) fn reported(&self, looked: Looked) -> Option<Looked> {
+        let usage = match self.knows(LEVEL_USAGE) {
+            true => self.flight().usage,
+            false => Usage::default(),
+        };
+        self.knows(LEVEL_MOVED)
+            .then_some(Looked { usage, ..looked })
     }
 
     /// Counts the amounts of a transfer. For a transfer that was cut, only the last progress has them.

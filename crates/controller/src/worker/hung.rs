@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use godwit_state::{LEVEL_MOVED, Looked, Settle, WorkItem, WorkOp};
+use godwit_state::{Looked, Settle, WorkItem, WorkOp};
 
 use super::leased::back;
 use super::{JobContext, LOOK_EVERY};
@@ -49,7 +49,7 @@ impl JobContext<'_> {
             trouble: None,
             // A write that hangs may still take effect.
             cut: true,
-            looked: self.knows(LEVEL_MOVED).then_some(looked),
+            looked: self.reported(looked),
         }));
         self.tell(settle);
         self.shared.steering.stop();

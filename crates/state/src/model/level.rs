@@ -25,7 +25,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
 ///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
 ///   There are flows ([`LEVEL_FLOWS`]). A job may have its copies sealed ([`LEVEL_SEALED`]),
-///   or remove files of its source ([`LEVEL_REMOVALS`]).
+///   or remove files of its source ([`LEVEL_REMOVALS`]). Nodes report processor time and memory of a divided job ([`LEVEL_USAGE`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -130,6 +130,9 @@ pub const LEVEL_SEALED: u32 = 6;
 /// From this level on, a job may remove the files of its source that have enough proven copies. Older programs cannot read such a job.
 pub const LEVEL_REMOVALS: u32 = 6;
 
+/// From this level on, nodes report the processor time and memory of the transfers of a divided job ([`Usage`](super::Usage)).
+pub const LEVEL_USAGE: u32 = 6;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -207,9 +210,10 @@ impl Op {
     }
 }
 
-const fn settle_level(settle: &Settle) -> u32 {
+fn settle_level(settle: &Settle) -> u32 {
     match settle.looked {
         Some(Looked { names: 1.., .. }) => LEVEL_CLOSES,
+        Some(looked) if !looked.usage.is_none() => LEVEL_USAGE,
         Some(_) => LEVEL_MOVED,
         None => LEVEL_FIRST,
     }

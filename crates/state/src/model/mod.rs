@@ -42,9 +42,9 @@ pub use level::{
     LEVEL_INDEPENDENT, LEVEL_INVITES, LEVEL_KEPT_PASSWORD, LEVEL_LEARN_AUDITED, LEVEL_LEFT,
     LEVEL_MEMBERS, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN,
     LEVEL_REMOVALS, LEVEL_REST, LEVEL_REVOKE, LEVEL_ROLES, LEVEL_ROUTE, LEVEL_SCHEDULE_OWNERS,
-    LEVEL_SEALED, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_STOPS, LEVEL_TRY_NOW, level_trouble,
+    LEVEL_SEALED, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_STOPS, LEVEL_TRY_NOW, LEVEL_USAGE, level_trouble,
 };
-pub use looked::Looked;
+pub use looked::{EndUsage, Looked, Usage};
 pub use name::Names;
 pub(crate) use name::{check_node, stands_for_account};
 pub use node::{FormerNode, Invite, Join, Node};

@@ -80,6 +80,22 @@ fn assert_plausible(progress: &Value) {
     }
 }
 
+/// The transfers of all nodes took processor time, and no more than all processors have. As in a job of one node, the receiving nodes can
+/// say the memory of a transfer that was alone there. No sending node can.
+fn assert_used(summary: &Value, seconds: f64) {
+    let processors = std::thread::available_parallelism()
+        .expect("a number")
+        .get() as f64;
+    let spent = |end: &str| number(&summary["cpu_seconds"][end]);
+    let (here, there) = (spent("source"), spent("destination"));
+    assert!(here > 0.0 && there > 0.0, "{summary}");
+    assert!(here + there <= processors * seconds, "{summary}");
+    let memory_used = &summary["max_rss_bytes"];
+    assert!(memory_used["source"].is_null(), "{summary}");
+    let most = number(&memory_used["destination"]);
+    assert!(most > 0.0 && most <= memory(), "{summary}");
+}
+
 /// The labels of the time series of this name that are of the job, each with its value.
 fn series(metrics: &str, name: &str, job: &str) -> Vec<(String, f64)> {
     let own = format!("job_id=\"{job}\"");
@@ -335,6 +351,7 @@ fn a_job_of_three_nodes_and_three_shows_its_whole_course() {
         of_summary >= 0.8 * seconds && of_summary <= submitted.elapsed().as_secs_f64(),
         "{of_summary} of {seconds} s: {ended}"
     );
+    assert_used(&ended["summary"], submitted.elapsed().as_secs_f64());
     let samples = report["samples"].as_array().expect("samples");
     let most = samples
         .iter()
