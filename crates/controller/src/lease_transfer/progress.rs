@@ -137,6 +137,7 @@ mod tests {
         assert_eq!((moved.files, moved.bytes), (18, 1_800));
         assert_eq!(flight.lock().expect("no panic").written(), 1_800);
     }
+
     #[test]
     fn the_processor_times_of_all_tries_count() {
         let flight = Arc::new(Mutex::new(Flight::default()));
