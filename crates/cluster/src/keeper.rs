@@ -1,5 +1,5 @@
 //! The thread that maintains the cluster. Each second it reports to the leader that this node lives, or does the work of the `leader`.
-//! Answers no questions: `hearing` does.
+//! Answers no questions: `answers` does.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

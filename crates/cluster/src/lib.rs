@@ -11,8 +11,8 @@
 //! removed, or whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
 
 mod addresses;
+mod answers;
 mod carrier;
-mod hearing;
 mod home;
 mod invite;
 mod join;

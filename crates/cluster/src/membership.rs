@@ -1,5 +1,5 @@
 //! Owns the evidence about the membership of this node besides the rows: the nodes that it knew when it joined, and refusals by others.
-//! Does not judge other nodes: `hearing` does.
+//! Does not judge other nodes: `answers` does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

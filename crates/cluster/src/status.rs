@@ -131,7 +131,7 @@ impl Cluster {
             .collect();
         Ok(ClusterView {
             cluster: shared.config.home.cluster.clone(),
-            told_by: shared.config.home.name.clone(),
+            reported_by: shared.config.home.name.clone(),
             leader: leader.map(|leader| leader.name),
             problem: problem.map(|problem| problem.words()),
             level: Agreed(&shared.config.replica.reader())

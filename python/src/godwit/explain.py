@@ -63,7 +63,7 @@ def why(report: JobReport) -> List[str]:
 
 
 def _advice(summary: Mapping[str, Any]) -> str:
-    finding = summary.get("bottleneck_told")
+    finding = summary.get("bottleneck_evidence")
     if not isinstance(finding, dict):
         return ""
     return " ".join(str(finding[name]) for name in ("figure", "advice") if finding.get(name))

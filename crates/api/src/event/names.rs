@@ -109,7 +109,7 @@ pub(super) mod bottleneck {
         #[serde(default, deserialize_with = "Bottleneck::known")]
         bottleneck: Option<Bottleneck>,
         #[serde(default)]
-        bottleneck_told: Option<Evidence>,
+        bottleneck_evidence: Option<Evidence>,
     }
 
     #[expect(
@@ -123,7 +123,7 @@ pub(super) mod bottleneck {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("bottleneck", &limited.as_ref().map(|one| &one.stage))?;
         if let Some(limited) = limited {
-            map.serialize_entry("bottleneck_told", &limited.evidence)?;
+            map.serialize_entry("bottleneck_evidence", &limited.evidence)?;
         }
         map.end()
     }
@@ -134,7 +134,7 @@ pub(super) mod bottleneck {
         let form = Form::deserialize(deserializer)?;
         Ok(form.bottleneck.map(|stage| Limited {
             stage,
-            evidence: form.bottleneck_told.unwrap_or_default(),
+            evidence: form.bottleneck_evidence.unwrap_or_default(),
         }))
     }
 }

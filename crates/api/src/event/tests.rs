@@ -55,7 +55,7 @@ fn the_summary_has_the_fields_of_the_page_in_its_order() {
     });
     check(
         &Event::Summary(Summary::Transfer(Box::new(summary))),
-        r#"{"event":"summary","status":"partial","bytes":null,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":"network","bottleneck_told":{"figure":"","advice":null},"dry_run":true,"manifest":{"path_b64":"/w==","entries":3,"digest":"blake3:00","bytes":99},"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0,"time":0,"mode":0}}"#,
+        r#"{"event":"summary","status":"partial","bytes":null,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":"network","bottleneck_evidence":{"figure":"","advice":null},"dry_run":true,"manifest":{"path_b64":"/w==","entries":3,"digest":"blake3:00","bytes":99},"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0,"time":0,"mode":0}}"#,
     );
     check(
         &Event::Summary(Summary::Verify(VerifySummary {
@@ -178,7 +178,7 @@ fn progress_without_a_total_says_null() {
     };
     check(
         &Event::Progress(progress),
-        r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"files_total":7,"files_settled":0,"files_per_second":3.0,"scanning":true,"streams":2,"bottleneck":"network","bottleneck_told":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
+        r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"files_total":7,"files_settled":0,"files_per_second":3.0,"scanning":true,"streams":2,"bottleneck":"network","bottleneck_evidence":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
     );
 }
 

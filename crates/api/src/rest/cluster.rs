@@ -12,7 +12,7 @@ pub struct ClusterView {
     /// Id of the cluster.
     pub cluster: String,
     /// Name of the node that answered.
-    pub told_by: String,
+    pub reported_by: String,
     /// Name of the leader; null if no leader is known.
     pub leader: Option<String>,
     /// Why no change is possible now, and the remedy; null if changes are possible.

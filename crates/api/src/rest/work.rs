@@ -14,7 +14,7 @@ pub struct WorkView {
     /// When the answering node read this.
     pub at: Timestamp,
     /// Name of the answering node.
-    pub told_by: String,
+    pub reported_by: String,
     /// Why the answering node may not know the newest state, and the remedy; null if it knows it.
     pub problem: Option<String>,
     /// The node that controls the work; null while no node runs the job. Then nothing is done.

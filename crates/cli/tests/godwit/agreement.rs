@@ -48,14 +48,14 @@ fn a_transfer_and_doctor_name_the_same_buffers_or_none() {
             rig.start(&[]);
             let (summary, sending) = said(&rig, "mem:2MiB");
             assert_eq!(summary["bottleneck"], "network", "{summary}");
-            let advice = &summary["bottleneck_told"]["advice"];
+            let advice = &summary["bottleneck_evidence"]["advice"];
             assert!(names_the_mend(advice), "{summary}");
             assert_eq!(sending["name"], "buffers", "{sending}");
             assert!(names_the_mend(&sending["mend"]), "{sending}");
 
             left.set("net/ipv4/tcp_wmem", "4096 4194304 67108864");
             let (summary, sending) = said(&rig, "mem:64MiB");
-            let advice = &summary["bottleneck_told"]["advice"];
+            let advice = &summary["bottleneck_evidence"]["advice"];
             assert!(!names_the_mend(advice), "{summary}");
             assert!(!names_the_mend(&sending["mend"]), "{sending}");
         },

@@ -31,7 +31,7 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     let work = waited_for(work, job.state);
     Ok(WorkView {
         at: this.now(),
-        told_by: this.name.clone(),
+        reported_by: this.name.clone(),
         problem: problem.map(|problem| problem.words()),
         controller: runner.map(|runner| runner.node),
         ..view(work, &items)
@@ -70,7 +70,7 @@ fn view(work: Work, items: &[HeldItems]) -> WorkView {
     WorkView {
         job: work.job,
         at: Timestamp(0),
-        told_by: String::new(),
+        reported_by: String::new(),
         problem: None,
         controller: None,
         epoch: work.epoch,

@@ -28,7 +28,7 @@ def findings(reports: Sequence[JobReport]) -> List[str]:
     """The findings of the jobs, for people."""
     found = []
     for report in reports:
-        finding = (report["job"].get("summary") or {}).get("bottleneck_told")
+        finding = (report["job"].get("summary") or {}).get("bottleneck_evidence")
         if isinstance(finding, dict) and finding.get("figure"):
             found.append(str(finding["figure"]))
     return found

@@ -151,7 +151,7 @@ fn show(view: &ClusterView) {
     if let Some(problem) = &view.problem {
         complain(&format!(
             "reported by {}: {problem}",
-            printable(&view.told_by)
+            printable(&view.reported_by)
         ));
     }
     for line in work::problems(view) {
@@ -178,7 +178,7 @@ fn show(view: &ClusterView) {
 
 fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
     let [cores, memory] = work::capacity(node);
-    let name = match node.name == view.told_by {
+    let name = match node.name == view.reported_by {
         true => format!("{} (asked)", node.name),
         false => node.name.clone(),
     };

@@ -44,7 +44,7 @@ fn head(work: &WorkView) -> String {
 fn trouble(work: &WorkView) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(problem) = &work.problem {
-        lines.push(format!("may be outdated, from {}: {problem}", work.told_by));
+        lines.push(format!("may be outdated, from {}: {problem}", work.reported_by));
     }
     if work.waits_for_target {
         lines.push(
@@ -183,7 +183,7 @@ pub(super) fn cluster(view: &ClusterView) -> String {
     );
     let mut lines = Vec::new();
     if let Some(problem) = &view.problem {
-        lines.push(format!("may be outdated, from {}: {problem}", view.told_by));
+        lines.push(format!("may be outdated, from {}: {problem}", view.reported_by));
     }
     lines.extend(problems(view));
     let shown = |line: String| table::cut(&printable(&line), table::width());
@@ -284,7 +284,7 @@ mod tests {
             })
         };
         let view = serde_json::json!({
-            "cluster": "c", "told_by": "dtn1", "leader": "dtn1", "problem": null, "level": 4,
+            "cluster": "c", "reported_by": "dtn1", "leader": "dtn1", "problem": null, "level": 4,
             "nodes": [node("dtn1", "up", None), node("dtn2", "up", Some("full")), node("dtn3", "lost", Some("full"))],
         });
         let view: ClusterView = serde_json::from_value(view).expect("a view");
@@ -302,7 +302,7 @@ mod tests {
         let work = WorkView {
             job: "j".to_owned(),
             at: Timestamp(0),
-            told_by: "dtn2".to_owned(),
+            reported_by: "dtn2".to_owned(),
             problem: None,
             controller: Some("dtn1".to_owned()),
             epoch: 2,

@@ -206,13 +206,13 @@ fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
             paths.cut(1);
             let named = wait_until(|| {
                 progress(&process, before).into_iter().find(|event| {
-                    let figure = event["bottleneck_told"]["figure"].as_str();
+                    let figure = event["bottleneck_evidence"]["figure"].as_str();
                     figure.is_some_and(|figure| figure.contains(" carries 0 % of it"))
                 })
             });
             let named = named.unwrap_or_else(|| panic!("none is named: {}", process.said()));
             assert_eq!(named["bottleneck"], "network", "{named}");
-            let figure = named["bottleneck_told"]["figure"].as_str().expect("text");
+            let figure = named["bottleneck_evidence"]["figure"].as_str().expect("text");
             assert!(figure.contains(", channel 1 (c1 "), "{figure}");
             process.signal(Signal::INT);
             process.wait();

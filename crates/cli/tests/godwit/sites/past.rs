@@ -33,7 +33,7 @@ fn lines(rig: &Rig, id: &str) -> Vec<Value> {
 fn heard(event: &Value) -> Value {
     let mut event = event.clone();
     let fields = event.as_object_mut().expect("an event");
-    fields.remove("bottleneck_told");
+    fields.remove("bottleneck_evidence");
     event
 }
 
