@@ -182,19 +182,19 @@ fn twenty_kills_lose_nothing_that_was_acknowledged() {
             }
             false
         };
-        let mut heard = 0;
-        while heard < wanted {
+        let mut answers = 0;
+        while answers < wanted {
             let line = lines.next().expect("it goes on").expect("readable");
-            heard += u64::from(read(&line));
+            answers += u64::from(read(&line));
         }
         // Somewhere in the next turn.
         std::thread::sleep(Duration::from_micros(seeded.below(8_000)));
         child.kill().expect("it runs");
         child.wait().expect("it ended");
         for line in lines.map_while(Result::ok) {
-            heard += u64::from(read(&line));
+            answers += u64::from(read(&line));
         }
-        acknowledged += heard;
+        acknowledged += answers;
 
         let device = Device::open(&place.path, Access::Check).expect("free");
         let found = inspect::survey(&device).expect("it opens");

@@ -51,7 +51,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
             "godwit agent is called by another godwit through ssh: godwit cp FILE HOST:PATH",
         ));
     }
-    let prepared = hear(&mut input).and_then(|start| match check(&start)?.errand {
+    let prepared = receive(&mut input).and_then(|start| match check(&start)?.errand {
         true => errand::prepare(&start).map(Prepared::Errand),
         false => {
             let early_bytes = (!start.via_ssh).then_some(start.early_bytes);
@@ -283,7 +283,7 @@ fn settings(home: &Home) -> Result<ServeSettings, Failure> {
     Ok(ServeSettings::from_values(&values)?)
 }
 
-fn hear<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
+fn receive<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
     let mut reader = MessageReader::default();
     let mut buffer = [0; 4096];
     while reader.body().is_none() {

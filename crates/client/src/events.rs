@@ -48,7 +48,7 @@ pub struct Events<'a> {
     last_id: Option<String>,
     body: Option<Incoming>,
     parser: Parser,
-    heard: Instant,
+    received_at: Instant,
     /// New connections since the last event.
     tries: u32,
     lost: Option<Instant>,
@@ -78,7 +78,7 @@ impl Client {
             last_id: None,
             body: None,
             parser: Parser::default(),
-            heard: Instant::now(),
+            received_at: Instant::now(),
             tries: 0,
             lost: None,
         };
@@ -139,10 +139,10 @@ impl Events<'_> {
         let Some(body) = &mut self.body else {
             return Ok(None);
         };
-        let dead = self.heard + SILENCE_MAX;
+        let dead = self.received_at + SILENCE_MAX;
         match timeout_at(until.min(dead), body.frame()).await {
             Ok(Some(Ok(frame))) => {
-                self.heard = Instant::now();
+                self.received_at = Instant::now();
                 if let Some(bytes) = frame.data_ref()
                     && let Err(fault) = self.parser.handle_bytes(bytes)
                 {
@@ -161,7 +161,7 @@ impl Events<'_> {
     fn close(&mut self) {
         self.body = None;
         self.parser = Parser::default();
-        self.heard = Instant::now();
+        self.received_at = Instant::now();
     }
 
     /// Reconnects after a pause; each pause is longer than the one before.
@@ -169,7 +169,7 @@ impl Events<'_> {
         let pause = PAUSE_FIRST
             .saturating_mul(2_u32.saturating_pow(self.tries))
             .min(PAUSE_MAX);
-        let at = self.heard + pause;
+        let at = self.received_at + pause;
         if at > until {
             sleep_until(until).await;
             return Ok(None);
@@ -182,9 +182,9 @@ impl Events<'_> {
                 Ok(Some(News::Missed))
             }
             Err(error) if error.is_passing() => {
-                self.heard = Instant::now();
+                self.received_at = Instant::now();
                 let first = self.lost.is_none();
-                let since = *self.lost.get_or_insert(self.heard);
+                let since = *self.lost.get_or_insert(self.received_at);
                 if since.elapsed() >= RECONNECT_FOR {
                     return Err(error);
                 }
@@ -208,7 +208,7 @@ impl Events<'_> {
                     seconds: ANSWER_DEADLINE.as_secs(),
                 })
             })?;
-        self.heard = Instant::now();
+        self.received_at = Instant::now();
         self.body = Some(answer.into_body());
         Ok(())
     }

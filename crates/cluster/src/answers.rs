@@ -28,7 +28,7 @@ impl AnswerCluster for Cluster {
             }
             ClusterQuestion::Announce(said) => {
                 shared.admit(asker, &said.of)?;
-                hear(shared, asker, *said)
+                announced(shared, asker, *said)
             }
             ClusterQuestion::Status { of } => {
                 // Messages of the log are still accepted: they correct a node that only seems to be removed.
@@ -175,13 +175,13 @@ fn carry(shared: &Shared, from: u64, carried: &Carried) -> Result<ClusterAnswer,
     let answer = shared
         .config
         .replica
-        .hear(from, carried.to, &carried.kind, &message);
+        .answer(from, carried.to, &carried.kind, &message);
     let answer = answer.map_err(failed)?;
     let answer = serde_json::from_slice(&answer).map_err(|error| failed(error.into()))?;
     Ok(ClusterAnswer::Carried(answer))
 }
 
-fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, Refusal> {
+fn announced(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, Refusal> {
     let leads = shared.config.replica.is_leader();
     let mut ages = Vec::new();
     if leads {
@@ -206,7 +206,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
             .map_err(|error| invalid(error.to_string()))?;
         let now = Instant::now();
         let mut live = shared.live.lock();
-        live.hear(said, now);
+        live.announced(said, now);
         ages = live.ages(now);
     }
     Ok(ClusterAnswer::Announced {

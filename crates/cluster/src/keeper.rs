@@ -19,7 +19,7 @@ use crate::{Cluster, LookAtAddresses, NUMBER_ALONE, Shared, known, peer, unread}
 const BEAT: Duration = Duration::from_secs(1);
 
 /// Time within which one node must answer an announcement.
-const HEARD_WITHIN: Duration = Duration::from_secs(3);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Main function of the thread.
 pub(crate) fn run(shared: &Arc<Shared>, look: &LookAtAddresses) {
@@ -138,11 +138,11 @@ impl<'a> Announcing<'a> {
             if to.identity == *own || to.addresses.is_empty() || is_known {
                 continue;
             }
-            match self.tell(&to) {
+            match self.announce(&to) {
                 Ok(None) => return Ok(()),
                 Ok(Some(leader)) if leader.identity != *own => {
                     let leader = peer(&leader);
-                    if let Ok(None) = self.tell(&leader) {
+                    if let Ok(None) = self.announce(&leader) {
                         return Ok(());
                     }
                     answers.note_other();
@@ -171,8 +171,8 @@ impl<'a> Announcing<'a> {
     }
 
     /// `None` if the asked node leads; otherwise the leader, or a refusal.
-    fn tell(&self, to: &Peer) -> Result<Option<KnownNode>, Refusal> {
-        let until = Instant::now() + HEARD_WITHIN;
+    fn announce(&self, to: &Peer) -> Result<Option<KnownNode>, Refusal> {
+        let until = Instant::now() + ANSWERED_WITHIN;
         let sites = &self.shared.config.sites;
         let answer = sites.ask(Some(to), &self.question, &mut |_| Instant::now() < until)?;
         match answer {

@@ -57,7 +57,7 @@ impl Contacts {
         }
     }
 
-    pub(crate) fn hear(&mut self, said: Announce, now: Instant) {
+    pub(crate) fn announced(&mut self, said: Announce, now: Instant) {
         let number = said.node.number;
         self.reported_lost.remove(&number);
         self.seen.insert(number, now);
@@ -111,8 +111,8 @@ impl Contacts {
     /// Time since the node was heard; for a new leader at most the time since it became the leader.
     pub(crate) fn silent_for(&self, number: u64, now: Instant) -> Option<Duration> {
         let since = self.leads_since?;
-        let heard = self.nodes.get(&number).map_or(since, |entry| entry.at);
-        Some(now.saturating_duration_since(heard.max(since)))
+        let last = self.nodes.get(&number).map_or(since, |entry| entry.at);
+        Some(now.saturating_duration_since(last.max(since)))
     }
 
     /// Whether the node is lost.
@@ -122,7 +122,7 @@ impl Contacts {
     }
 
     /// Whether the loss of the node has yet to be reported. Marks the loss as reported.
-    pub(crate) fn tell_lost(&mut self, number: u64, now: Instant) -> bool {
+    pub(crate) fn report_lost(&mut self, number: u64, now: Instant) -> bool {
         self.is_lost(number, now) && self.reported_lost.insert(number)
     }
 
@@ -133,7 +133,7 @@ impl Contacts {
     }
 
     /// The state did not accept the report, so it must be sent again.
-    pub(crate) fn tell_again(&mut self, number: u64) {
+    pub(crate) fn report_again(&mut self, number: u64) {
         self.reported_lost.remove(&number);
     }
 
@@ -175,39 +175,39 @@ mod tests {
     fn a_node_is_lost_once_for_each_silence() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut heard = Contacts::default();
+        let mut contacts = Contacts::default();
         assert!(
-            !heard.is_lost(2, after(100)),
+            !contacts.is_lost(2, after(100)),
             "only the leader knows of losses"
         );
-        heard.leads(true, start);
-        heard.hear(said(2), after(1));
-        assert!(!heard.tell_lost(2, after(6)));
-        assert!(heard.tell_lost(2, after(7)));
-        assert!(!heard.tell_lost(2, after(8)));
-        heard.hear(said(2), after(9));
-        assert!(!heard.is_lost(2, after(10)));
-        assert!(heard.tell_lost(2, after(15)));
+        contacts.leads(true, start);
+        contacts.announced(said(2), after(1));
+        assert!(!contacts.report_lost(2, after(6)));
+        assert!(contacts.report_lost(2, after(7)));
+        assert!(!contacts.report_lost(2, after(8)));
+        contacts.announced(said(2), after(9));
+        assert!(!contacts.is_lost(2, after(10)));
+        assert!(contacts.report_lost(2, after(15)));
     }
 
     #[test]
     fn a_new_leader_knows_the_nodes_that_lived_a_moment_ago() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut heard = Contacts::default();
+        let mut contacts = Contacts::default();
         // The earlier leader, number 1, heard node 2 two seconds ago; then the leader dies.
-        heard.seen_by_leader(1, Duration::ZERO, after(10));
-        heard.seen_by_leader(2, Duration::from_secs(2), after(10));
-        heard.leads(true, after(11));
-        assert_eq!(heard.age(2, after(11)), Some(Duration::from_secs(3)));
-        assert_eq!(heard.age(3, after(11)), None);
-        heard.hear(said(2), after(12));
-        assert_eq!(heard.age(2, after(12)), Some(Duration::ZERO));
-        assert!(heard.age(1, after(16)).expect("told") > LOST_AFTER);
+        contacts.seen_by_leader(1, Duration::ZERO, after(10));
+        contacts.seen_by_leader(2, Duration::from_secs(2), after(10));
+        contacts.leads(true, after(11));
+        assert_eq!(contacts.age(2, after(11)), Some(Duration::from_secs(3)));
+        assert_eq!(contacts.age(3, after(11)), None);
+        contacts.announced(said(2), after(12));
+        assert_eq!(contacts.age(2, after(12)), Some(Duration::ZERO));
+        assert!(contacts.age(1, after(16)).expect("told") > LOST_AFTER);
         // Jobs of that node resume elsewhere no earlier than before.
-        assert!(!heard.is_lost(1, after(16)));
-        assert!(heard.is_lost(1, after(17)));
-        let mut ages = heard.ages(after(13));
+        assert!(!contacts.is_lost(1, after(16)));
+        assert!(contacts.is_lost(1, after(17)));
+        let mut ages = contacts.ages(after(13));
         ages.sort_unstable();
         assert_eq!(ages, [(1, 3_000), (2, 1_000)]);
     }
@@ -216,11 +216,11 @@ mod tests {
     fn while_no_leader_reports_the_last_report_counts() {
         let start = Instant::now();
         let after = |tenths: u64| start + Duration::from_millis(tenths * 100);
-        let mut heard = Contacts::default();
-        heard.seen_by_leader(2, Duration::from_millis(900), after(10));
-        heard.seen_by_leader(3, Duration::from_millis(5_100), after(10));
-        heard.reported(1, after(10));
-        let silent = |tenths| [1, 2, 3].map(|number| heard.is_silent(number, after(tenths)));
+        let mut contacts = Contacts::default();
+        contacts.seen_by_leader(2, Duration::from_millis(900), after(10));
+        contacts.seen_by_leader(3, Duration::from_millis(5_100), after(10));
+        contacts.reported(1, after(10));
+        let silent = |tenths| [1, 2, 3].map(|number| contacts.is_silent(number, after(tenths)));
         assert_eq!(silent(10), [false, false, true]);
         // The leader died, and the election lasts: no node can report that node 2 lives.
         assert_eq!(silent(60), [false, false, true]);
@@ -233,12 +233,12 @@ mod tests {
     fn a_new_leader_gives_everybody_time() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut heard = Contacts::default();
-        heard.leads(true, start);
-        heard.hear(said(2), start);
-        heard.leads(false, after(1));
-        heard.leads(true, after(60));
-        assert!(!heard.is_lost(2, after(64)));
-        assert!(heard.is_lost(2, after(66)));
+        let mut contacts = Contacts::default();
+        contacts.leads(true, start);
+        contacts.announced(said(2), start);
+        contacts.leads(false, after(1));
+        contacts.leads(true, after(60));
+        assert!(!contacts.is_lost(2, after(64)));
+        assert!(contacts.is_lost(2, after(66)));
     }
 }

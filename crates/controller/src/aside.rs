@@ -49,7 +49,7 @@ pub(crate) struct Aside {
 
 impl Aside {
     /// Takes the reports of workers. `name` returns the name of a node of the destination, if it is one.
-    pub(crate) fn hear(
+    pub(crate) fn take(
         &mut self,
         now: Duration,
         traffic: &[Traffic],
@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// The number of reports on `node` by the worker `by`.
-    fn hear(aside: &mut Aside, now: u64, by: &str, node: &str, times: u32) {
+    fn report(aside: &mut Aside, now: u64, by: &str, node: &str, times: u32) {
         let traffic = Traffic {
             node: by.to_owned(),
             faults: vec![NodeFault {
@@ -163,7 +163,7 @@ mod tests {
             ..Traffic::default()
         };
         let name = |node: &str| (node != "stranger").then(|| format!("siteB.{node}"));
-        aside.hear(at(now), &[traffic], name);
+        aside.take(at(now), &[traffic], name);
     }
 
     fn used(aside: &Aside, now: u64) -> Vec<String> {
@@ -176,25 +176,25 @@ mod tests {
     fn a_node_that_cannot_write_gets_no_data_for_a_time_and_longer_the_next_time() {
         let mut aside = Aside::default();
         assert_eq!(used(&aside, 0), ["a", "b", "c"]);
-        hear(&mut aside, 10, "s1", "a", 1);
+        report(&mut aside, 10, "s1", "a", 1);
         assert_eq!(used(&aside, 10), ["b", "c"]);
         let [said] = aside.decided().try_into().expect("one sentence");
         assert!(said.contains("siteB.a") && said.contains("full"), "{said}");
         // The same report is read each second, and others are about the same time.
-        hear(&mut aside, 11, "s1", "a", 1);
-        hear(&mut aside, 12, "s2", "a", 1);
+        report(&mut aside, 11, "s1", "a", 1);
+        report(&mut aside, 12, "s2", "a", 1);
         assert_eq!(used(&aside, 29), ["b", "c"]);
         assert_eq!(used(&aside, 30), ["a", "b", "c"]);
-        hear(&mut aside, 31, "s1", "a", 1);
+        report(&mut aside, 31, "s1", "a", 1);
         assert_eq!(used(&aside, 31), ["a", "b", "c"], "that is known");
-        hear(&mut aside, 32, "s1", "a", 2);
+        report(&mut aside, 32, "s1", "a", 2);
         assert_eq!(used(&aside, 71), ["b", "c"]);
         assert_eq!(used(&aside, 72), ["a", "b", "c"]);
         assert_eq!(aside.decided().len(), 1);
         // It is never left for longer than two minutes.
         let mut now = 72;
         for times in 3..10 {
-            hear(&mut aside, now, "s1", "a", times);
+            report(&mut aside, now, "s1", "a", times);
             now += 120;
             assert_eq!(used(&aside, now), ["a", "b", "c"]);
         }
@@ -203,11 +203,11 @@ mod tests {
     #[test]
     fn a_node_that_writes_again_is_used_like_any_other() {
         let mut aside = Aside::default();
-        hear(&mut aside, 0, "s1", "a", 1);
-        hear(&mut aside, 20, "s1", "a", 2);
+        report(&mut aside, 0, "s1", "a", 1);
+        report(&mut aside, 20, "s1", "a", 2);
         // After 60 s and 60 s without a report.
-        hear(&mut aside, 120, "s1", "a", 2);
-        hear(&mut aside, 130, "s1", "a", 3);
+        report(&mut aside, 120, "s1", "a", 2);
+        report(&mut aside, 130, "s1", "a", 3);
         assert_eq!(used(&aside, 149), ["b", "c"]);
         assert_eq!(used(&aside, 150), ["a", "b", "c"]);
     }
@@ -216,7 +216,7 @@ mod tests {
     fn the_nodes_that_are_aside_are_named_with_their_reasons() {
         let mut aside = Aside::default();
         for node in ["a", "b"] {
-            hear(&mut aside, 0, "s1", node, 1);
+            report(&mut aside, 0, "s1", node, 1);
         }
         assert_eq!(used(&aside, 1), ["c"]);
         let shown = aside.shown(at(1), peers(&["a", "b", "c"]).iter());
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn only_nodes_of_the_destination_are_set_aside() {
         let mut aside = Aside::default();
-        hear(&mut aside, 0, "s1", "stranger", 1);
+        report(&mut aside, 0, "s1", "stranger", 1);
         assert!(aside.decided().is_empty());
         assert!(aside.nodes.is_empty() && aside.read.is_empty());
     }

@@ -248,7 +248,7 @@ const NOTES_OF_JOB_MAX: usize = 64;
 const SOURCE: &str = "source";
 
 impl BatchOutcome {
-    pub(crate) fn hear(&mut self, event: &Event) {
+    pub(crate) fn take(&mut self, event: &Event) {
         match event {
             Event::WorkDone(done) => {
                 let digest = done.digest.as_ref().map(ToString::to_string);
@@ -325,7 +325,7 @@ impl BatchOutcome {
 }
 
 /// The outcomes of the items of one transfer. `is_over`: the transfer reached its end, so an item that it did not report has failed.
-pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: bool) -> Vec<Settled> {
+pub(crate) fn settlements(items: &[WorkItem], batch: &BatchOutcome, is_over: bool) -> Vec<Settled> {
     let mut at = 0;
     let mut settled = Vec::with_capacity(items.len());
     for item in items {
@@ -333,12 +333,12 @@ pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: boo
             Task::Scan { .. } if is_over => Settlement::Done { digest: None },
             Task::Scan { .. } | Task::Close {} | Task::Region { .. } => Settlement::Back {},
             task => {
-                let heard = heard.of(task, at);
+                let batch = batch.of(task, at);
                 at += 1;
                 match is_over {
-                    true => heard.unwrap_or(Settlement::Failed {}),
+                    true => batch.unwrap_or(Settlement::Failed {}),
                     // The early end may be the cause of a failure.
-                    false => heard
+                    false => batch
                         .filter(|outcome| matches!(outcome, Settlement::Done { .. }))
                         .unwrap_or(Settlement::Back {}),
                 }
@@ -391,23 +391,23 @@ mod tests {
         (10..).zip(tasks).map(item).collect()
     }
 
-    fn heard() -> BatchOutcome {
+    fn batch() -> BatchOutcome {
         let digest = "crc64-nvme:0123456789abcdef".parse().expect("a digest");
         let done = |number, digest| Event::WorkDone(WorkDone { number, digest });
-        let mut heard = BatchOutcome::default();
-        heard.hear(&done(0, Some(digest)));
-        heard.hear(&done(1, None));
-        heard.hear(&Event::WorkFailed(WorkFailed {
+        let mut batch = BatchOutcome::default();
+        batch.take(&done(0, Some(digest)));
+        batch.take(&done(1, None));
+        batch.take(&Event::WorkFailed(WorkFailed {
             number: 2,
             side: "source".to_owned(),
             code: FailureCode::Changed.into(),
             message: "it changed".to_owned(),
         }));
-        heard
+        batch
     }
 
     fn ended(is_over: bool) -> Vec<(u64, Settlement)> {
-        let settled = settlements(&items(), &heard(), is_over);
+        let settled = settlements(&items(), &batch(), is_over);
         settled
             .into_iter()
             .map(|settled| (settled.number, settled.outcome))

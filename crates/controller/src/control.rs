@@ -137,7 +137,7 @@ const NODES_EVERY: Duration = Duration::from_secs(3);
 const REFUSED_MAX: u32 = 50;
 
 /// Answers that wait to be heard: each node is asked one thing at a time, so there are rarely more.
-const HEARD_MAX: usize = 64;
+const ANSWERS_MAX: usize = 64;
 
 /// Interval until access is granted again: after a grant, and after a refusal.
 const GRANT_AGAIN: Duration = Duration::from_secs(100);
@@ -221,12 +221,12 @@ impl Driver<'_> {
                 _ => self.site.below.clone(),
             },
         });
-        let (tell, heard) = mpsc::sync_channel(HEARD_MAX);
+        let (sender, answers) = mpsc::sync_channel(ANSWERS_MAX);
         let asking = Asking {
-            tell,
+            sender,
             destination: Arc::clone(&destination),
         };
-        let end = self.follow(&asking, &heard, &mut picture, &roots, limit, seen);
+        let end = self.follow(&asking, &answers, &mut picture, &roots, limit, seen);
         self.site.is_over.store(true, Ordering::SeqCst);
         let is_over = match &end {
             Ok(End::Done { .. } | End::Undivided(_)) => true,
@@ -269,7 +269,7 @@ impl Driver<'_> {
     fn follow(
         &self,
         asking: &Asking,
-        heard: &Receiver<TargetAnswer>,
+        answers: &Receiver<TargetAnswer>,
         picture: &mut Picture,
         roots: &[WorkRoot],
         limit: &dyn Fn() -> u64,
@@ -339,8 +339,8 @@ impl Driver<'_> {
                     }
                 }
                 Step::Rest => {
-                    if let Ok(heard) = heard.recv_timeout(LOOK_EVERY) {
-                        self.hear(picture, heard);
+                    if let Ok(answer) = answers.recv_timeout(LOOK_EVERY) {
+                        self.take_answer(picture, answer);
                     }
                 }
                 Step::Done => {
@@ -354,8 +354,8 @@ impl Driver<'_> {
                 Step::Refused(refusal) => return Err(failure_of(&refusal)),
                 Step::Troubled(code, text) => return Err(Failure::new(code, text)),
             }
-            while let Ok(heard) = heard.try_recv() {
-                self.hear(picture, heard);
+            while let Ok(answer) = answers.try_recv() {
+                self.take_answer(picture, answer);
             }
         }
     }
@@ -379,7 +379,7 @@ impl Driver<'_> {
             if is_sampled {
                 picture.shares.look(at, &reports, holds);
             }
-            self.hear_faults(picture, &reports);
+            self.take_faults(picture, &reports);
         } else {
             picture.watch.pause();
             picture.shares.pause(at);

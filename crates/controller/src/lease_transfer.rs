@@ -71,8 +71,8 @@ impl LeaseTransfer<'_> {
         list: Option<NameList>,
         brings: bool,
     ) -> Sent {
-        let heard = Arc::new(ProgressSink::new(self.flight));
-        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+        let sink = Arc::new(ProgressSink::new(self.flight));
+        let events = Arc::clone(&sink) as Arc<dyn EventSink>;
         let began = Instant::now();
         let mut wait = TRY_AGAIN;
         let mut last = None;
@@ -103,9 +103,9 @@ impl LeaseTransfer<'_> {
                 let watch = scope.spawn({
                     let (control, is_over) = (&control, &is_over);
                     let left = (&is_left, &is_slow, &is_cut);
-                    let (target, heard, faults) = (&target, &heard, &faults);
+                    let (target, sink, faults) = (&target, &sink, &faults);
                     let patience = (patience, may_move);
-                    move || self.watch(target, control, patience, (is_over, heard, faults), left)
+                    move || self.watch(target, control, patience, (is_over, sink, faults), left)
                 });
                 let _ends = Ends(&is_over, watch.thread().clone());
                 make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
@@ -123,7 +123,7 @@ impl LeaseTransfer<'_> {
             // The other nodes make progress, so this node is the slow one.
             let gives_back = slow >= SLOW_TRIES_MAX && self.settled() > settled;
             let of_end = || ended.as_ref().err().and_then(faults::of_end);
-            let fault = heard.take_fault().or_else(of_end);
+            let fault = sink.take_fault().or_else(of_end);
             if let Some(code) = fault {
                 faults.add(&target.identity, code);
                 self.at_fault.extend(faults.found(None));
@@ -131,7 +131,7 @@ impl LeaseTransfer<'_> {
             let fault = fault.map_or(0, severity);
             may_move &= !is_left;
             if self.goes_on() && !gives_back && self.is_better(&faults, fault) {
-                heard.lock().forget_failures();
+                sink.lock().forget_failures();
                 last = Some(ended);
                 continue;
             }
@@ -156,11 +156,11 @@ impl LeaseTransfer<'_> {
                         gives_back: gives_back && ended.is_err(),
                         cut: last.is_some() || ended.is_err(),
                         ended,
-                        heard: std::mem::take(&mut *heard.lock()),
+                        batch: std::mem::take(&mut *sink.lock()),
                     };
                 }
             }
-            heard.lock().forget_failures();
+            sink.lock().forget_failures();
             last = Some(ended);
             if is_left {
                 continue;
@@ -168,7 +168,7 @@ impl LeaseTransfer<'_> {
             thread::sleep(wait);
             wait = (wait * 2).min(TRY_AGAIN_MAX);
         }
-        without_end(last, std::mem::take(&mut *heard.lock()))
+        without_end(last, std::mem::take(&mut *sink.lock()))
     }
 
     /// Ends a try if no pair names its node any more, or if this node has another pair early in the try. Also if patience is over, or if
@@ -178,7 +178,7 @@ impl LeaseTransfer<'_> {
         target: &Peer,
         control: &Control,
         (mut patience, may_move): (Option<Patience>, bool),
-        (is_over, heard, faults): (&AtomicBool, &ProgressSink, &Faults),
+        (is_over, sink, faults): (&AtomicBool, &ProgressSink, &Faults),
         (is_left, is_slowly, is_cut): (&AtomicBool, &AtomicBool, &AtomicBool),
     ) {
         let began = Instant::now();
@@ -187,7 +187,7 @@ impl LeaseTransfer<'_> {
             if is_over.load(Ordering::SeqCst) {
                 return;
             }
-            let fault = heard.fault().map_or(0, severity);
+            let fault = sink.fault().map_or(0, severity);
             if self.is_better(faults, fault) {
                 is_cut.store(true, Ordering::SeqCst);
                 control.cancel();
@@ -334,7 +334,7 @@ impl Drop for Ends<'_> {
 /// Outcome of a transfer.
 pub(crate) struct Sent {
     pub(crate) ended: Result<Summary, Failure>,
-    pub(crate) heard: BatchOutcome,
+    pub(crate) batch: BatchOutcome,
     /// A try was cut: its sent bytes may still be written.
     pub(crate) cut: bool,
     /// Other nodes shall move the items, and nothing else is wrong.
@@ -352,7 +352,7 @@ enum Chosen {
 }
 
 /// The end of a transfer that no node of the destination takes.
-fn without_end(last: Option<Result<Summary, Failure>>, heard: BatchOutcome) -> Sent {
+fn without_end(last: Option<Result<Summary, Failure>>, batch: BatchOutcome) -> Sent {
     let nobody = || {
         let message = "no node of the destination accepts data";
         Err(Failure::new(FailureCode::Unreachable, message))
@@ -362,7 +362,7 @@ fn without_end(last: Option<Result<Summary, Failure>>, heard: BatchOutcome) -> S
         cut: last.is_some(),
         // The failures of an earlier try are forgotten, so its end is not the end of the items.
         ended: last.and_then(Result::err).map_or_else(nobody, Err),
-        heard,
+        batch,
     }
 }
 

@@ -78,7 +78,7 @@ struct Answers {
 
 impl Answers {
     /// The answers, after one more report that was asked for at this time.
-    fn heard(before: Option<Self>, at: Duration) -> Self {
+    fn answered(before: Option<Self>, at: Duration) -> Self {
         match before {
             Some(Self { from, last }) if at <= last + ANSWERS_WITHIN => Self {
                 from,
@@ -207,7 +207,7 @@ impl Shares {
             }
             if let Some(report) = traffic.iter().find(|report| report.node == *node) {
                 let at = now.saturating_sub(report.age);
-                known.answers = Some(Answers::heard(known.answers, at));
+                known.answers = Some(Answers::answered(known.answers, at));
                 known.peak.saw(now, report.bytes_per_second);
             }
             if known.is_idle(now) {

@@ -361,7 +361,7 @@ impl World {
             }
             if tick % 10 == 9 {
                 let traffic = rates.saw(self.traffic(&sources, &flows, now));
-                aside.hear(after(now), &traffic, |node| Some(node.to_owned()));
+                aside.take(after(now), &traffic, |node| Some(node.to_owned()));
                 rates.leave_out(aside.now(after(now)));
                 // The first seconds have no pairs yet.
                 let is_low = sent < 0.6 * self.usable(second) && ready > 0 && now > 3.0;

@@ -165,7 +165,7 @@ impl JobContext<'_> {
             if works.holds(job, name).unwrap_or(false) {
                 // A lease whose answer was lost.
                 let node = name.clone();
-                self.tell(WorkOp::Return { node });
+                self.report(WorkOp::Return { node });
             }
             let pair = work.pairs.iter().find(|pair| pair.node == *name);
             let is_ready = works.has_ready(&work).unwrap_or(false);
@@ -188,7 +188,7 @@ impl JobContext<'_> {
                 if let Err(failure) = self.look(&work) {
                     let why = trouble(&failure);
                     let (epoch, node) = (self.epoch, name.clone());
-                    self.tell(WorkOp::Decline { epoch, node, why });
+                    self.report(WorkOp::Decline { epoch, node, why });
                     continue;
                 }
                 has_looked = true;
@@ -261,7 +261,7 @@ impl JobContext<'_> {
         Ok(())
     }
 
-    fn tell(&self, op: WorkOp) -> bool {
+    fn report(&self, op: WorkOp) -> bool {
         let op = Op::Work(self.job.to_owned(), op);
         self.node.insist(&op, &|| self.goes_on()).is_some()
     }
@@ -421,7 +421,7 @@ impl JobContext<'_> {
                 Some(Ok(mut walked)) => {
                     names.append(&mut walked.names);
                     found = found.plus(found_by(&walked));
-                    if !self.tell_finds(item.number, leased.lease, &walked) {
+                    if !self.report_finds(item.number, leased.lease, &walked) {
                         thread::sleep(LOOK_EVERY);
                         return Ok(back(items, None));
                     }
@@ -431,7 +431,7 @@ impl JobContext<'_> {
         }
         let work: Vec<_> = items.iter().filter_map(item_of).collect();
         let mut lease_outcome = LeaseOutcome::default();
-        let (mut heard, mut is_over) = (BatchOutcome::default(), true);
+        let (mut batch, mut is_over) = (BatchOutcome::default(), true);
         let mut ended = None;
         if !work.is_empty() || !names.is_empty() {
             let is_listed = !names.is_empty();
@@ -441,7 +441,7 @@ impl JobContext<'_> {
             };
             let list = is_listed.then(|| NameList::in_memory(names));
             let sent = self.sending().transfer(&make, list, true);
-            (heard, lease_outcome.cut) = (sent.heard, sent.cut);
+            (batch, lease_outcome.cut) = (sent.batch, sent.cut);
             match sent.ended {
                 Ok(summary) => ended = Some(summary),
                 Err(failure) => {
@@ -451,7 +451,7 @@ impl JobContext<'_> {
                 }
             }
         }
-        let is_faulty = heard.is_unread || !failed.is_empty();
+        let is_faulty = batch.is_unread || !failed.is_empty();
         if is_over {
             let moved = self.flight().moved();
             lease_outcome.unread =
@@ -470,7 +470,7 @@ impl JobContext<'_> {
         if !leased.work.counts.reports_names {
             lease_outcome.looked.names = 0;
         }
-        lease_outcome.settled = settlements(items, &heard, is_over);
+        lease_outcome.settled = settlements(items, &batch, is_over);
         for settled in lease_outcome.settled.iter_mut().filter(|_| is_over) {
             if failed.contains(&settled.number) {
                 settled.outcome = Settlement::Failed {};

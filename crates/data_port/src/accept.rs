@@ -210,7 +210,7 @@ pub(crate) fn dispatch(
 ) {
     match frame {
         Frame::Open(request) => match rest_of(shared, stream, peer, request) {
-            Ok((request, heard)) => open::open(shared, stream, peer, &request, heard),
+            Ok((request, slot)) => open::open(shared, stream, peer, &request, slot),
             Err(no) => {
                 send_error(stream, no.code, &no.message, no.retryable);
                 stream.shutdown();
@@ -246,7 +246,7 @@ fn rest_of(
 ) -> Result<(Open, Option<Slot<IdentityId>>), Denial> {
     let who = Who::opens(peer, &request);
     let may = shared.places.may_open(&who, &request);
-    let heard = may.and_then(|()| {
+    let slot = may.and_then(|()| {
         if !request.more {
             return Ok(None);
         }
@@ -262,16 +262,16 @@ fn rest_of(
         shared.places.may_continue(&who, &request)?;
         Ok(Some(place))
     });
-    let heard = heard.inspect_err(|no| {
+    let slot = slot.inspect_err(|no| {
         shared
             .operator
             .refused(peer, &stream.peer().to_string(), Some(&request), no);
     })?;
-    if heard.is_none() {
+    if slot.is_none() {
         return Ok((request, None));
     }
     match receive_rest(stream, request, shared.config.handshake_deadline) {
-        Ok(whole) => Ok((whole, heard)),
+        Ok(whole) => Ok((whole, slot)),
         Err(error) => {
             shared.operator.log_peer(peer, &error.to_string());
             Err(Denial::new(ErrorCode::PROTOCOL, error.to_string()))

@@ -23,13 +23,13 @@ use crate::{Shared, news};
 /// Most sources of a job in the state of a node.
 const SOURCES_OF_JOB_MAX: usize = 1_024;
 
-/// Serves a connection that asks for a new transfer. `heard` is the slot of a request of several frames.
+/// Serves a connection that asks for a new transfer. `slot` is the slot of a request of several frames.
 pub(crate) fn open(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: &Open,
-    heard: Option<Slot<IdentityId>>,
+    slot: Option<Slot<IdentityId>>,
 ) {
     if let Err(no) = check_count(request) {
         shared
@@ -45,7 +45,7 @@ pub(crate) fn open(
     let leave = shared.places.leave(peer, request);
     let begun = leave.and_then(|leave| Ok((leave, begin(shared, peer, request)?)));
     // From here on its sources count as memory of the transfer.
-    drop(heard);
+    drop(slot);
     match begun {
         Ok((leave, begun)) => run(shared, stream, peer, request, leave, begun),
         Err(no) => {

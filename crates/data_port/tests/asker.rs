@@ -66,7 +66,7 @@ impl World {
 }
 
 /// Whether a question comes.
-fn hears(stream: &mut Connection) -> bool {
+fn is_asked_on(stream: &mut Connection) -> bool {
     matches!(receive_frame(stream, WITHIN), Ok(Frame::Ask(_)))
 }
 
@@ -76,9 +76,12 @@ fn asked(lacks: u64, mandate: Option<&Mandate>, question: &Question) -> (Refusal
     let world = World::new();
     let World { site, asker, .. } = &world;
     thread::scope(|scope| {
-        let hears = scope.spawn(|| hears(&mut world.meet(lacks)));
+        let is_asked_on = scope.spawn(|| is_asked_on(&mut world.meet(lacks)));
         let answer = asker.ask_for(mandate, Some(site), question, &mut |_| true);
-        (answer.expect_err("no answer"), hears.join().expect("heard"))
+        (
+            answer.expect_err("no answer"),
+            is_asked_on.join().expect("asked"),
+        )
     })
 }
 
@@ -106,17 +109,17 @@ fn a_site_that_does_not_know_mandates_gets_no_question_for_a_job_of_another_site
     let stat = Question::Stat {
         path: Text::from("data/a"),
     };
-    let (refusal, heard) = asked(capability::MANDATE, Some(&mandate), &stat);
+    let (refusal, is_asked) = asked(capability::MANDATE, Some(&mandate), &stat);
     assert_eq!(refusal.code, code::UNSUPPORTED, "{refusal:?}");
     for word in ["the site siteB", "older version", "update that site"] {
         assert!(refusal.message.contains(word), "{refusal:?}");
     }
-    assert!(!heard, "it would answer by the rights of this node");
+    assert!(!is_asked, "it would answer by the rights of this node");
     // The node's own questions need no mandate, and a site that knows mandates gets all questions.
     for (lacks, mandate) in [(capability::MANDATE, None), (0, Some(&mandate))] {
-        let (refusal, heard) = asked(lacks, mandate, &stat);
+        let (refusal, is_asked) = asked(lacks, mandate, &stat);
         assert_eq!(refusal.code, code::BROKEN, "{refusal:?}");
-        assert!(heard, "{lacks}");
+        assert!(is_asked, "{lacks}");
     }
 }
 
@@ -127,13 +130,13 @@ fn a_site_that_does_not_know_mandates_gets_no_job_with_a_third_site() {
         addresses: Vec::new(),
         identity: "gw1-c".to_owned(),
     };
-    let (refusal, heard) = asked(capability::MANDATE, None, &run(Some(&third)));
+    let (refusal, is_asked) = asked(capability::MANDATE, None, &run(Some(&third)));
     assert_eq!(refusal.code, code::UNSUPPORTED, "{refusal:?}");
-    assert!(!heard, "it would go to the third site by its own rights");
+    assert!(!is_asked, "it would go to the third site by its own rights");
     for (lacks, other) in [(capability::MANDATE, None), (0, Some(&third))] {
-        let (refusal, heard) = asked(lacks, None, &run(other));
+        let (refusal, is_asked) = asked(lacks, None, &run(other));
         assert_eq!(refusal.code, code::BROKEN, "{refusal:?}");
-        assert!(heard, "{lacks}");
+        assert!(is_asked, "{lacks}");
     }
 }
 
@@ -145,9 +148,9 @@ fn a_node_that_sends_signs_without_end_holds_up_no_further_question() {
     let question = Question::Cluster(Box::new(ClusterQuestion::Status { of: "c".to_owned() }));
     let (tell, flooded) = sync_channel(1);
     thread::scope(|scope| {
-        let heard = scope.spawn(|| {
+        let is_asked = scope.spawn(|| {
             let mut first = world.meet(0);
-            assert!(hears(&mut first));
+            assert!(is_asked_on(&mut first));
             let mut sign = Vec::new();
             let reply = Reply {
                 number: 1,
@@ -159,7 +162,7 @@ fn a_node_that_sends_signs_without_end_holds_up_no_further_question() {
             }
             tell.send(()).expect("the test waits");
             // The asker has closed this connection, and has made another one.
-            !hears(&mut first) && hears(&mut world.meet(0))
+            !is_asked_on(&mut first) && is_asked_on(&mut world.meet(0))
         });
         let mut looks = 0;
         let abandoned = asker.ask_for(None, Some(site), &question, &mut |_| {
@@ -171,6 +174,6 @@ fn a_node_that_sends_signs_without_end_holds_up_no_further_question() {
         flooded.recv().expect("the other end sends");
         let answer = asker.ask_for(None, Some(site), &question, &mut |_| true);
         assert_eq!(answer.expect_err("no answer").code, code::BROKEN);
-        assert!(heard.join().expect("heard"));
+        assert!(is_asked.join().expect("asked"));
     });
 }

@@ -175,7 +175,7 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
         .chain(&limited)
         .chain(&changed)
     {
-        slow.running.heard.wait_for(has_begun);
+        slow.running.event_log.wait_for(has_begun);
     }
     let free: Vec<Numbered> = (12..TRANSFERS)
         .map(|number| world.begin(number, &[]))
@@ -205,17 +205,17 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
         let failure = running.end().result.expect_err("cancelled");
         assert_eq!(failure.code, FailureCode::Cancelled, "{number}: {failure}");
         let again = world.begin(number, &[]);
-        let heard = Arc::clone(&again.running.heard);
+        let event_log = Arc::clone(&again.running.event_log);
         // Small files may have had their final names before it was cancelled.
         let delivered = world.done(again);
         assert!((1..=21).contains(&delivered), "{number}: {delivered}");
         let is_resumed =
             |event: &Event| matches!(event, Event::Started(started) if started.resumed);
-        assert_eq!(heard.count(is_resumed), 1, "{number} was not resumed");
+        assert_eq!(event_log.count(is_resumed), 1, "{number} was not resumed");
     }
     for Numbered { running, .. } in &paused {
         running
-            .heard
+            .event_log
             .wait_for(|event| matches!(event, Event::Paused {}));
     }
     for transfer in free.into_iter().chain(limited).chain(changed) {
@@ -227,14 +227,14 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
     });
     assert_eq!(governor.figures().held, 0);
     for transfer in paused {
-        let heard = Arc::clone(&transfer.running.heard);
+        let event_log = Arc::clone(&transfer.running.event_log);
         transfer.running.control.set_limit(0);
         transfer.running.control.resume();
         let number = transfer.number;
         // Not every file with its final name was acknowledged before the pause.
         let delivered = world.done(transfer);
         assert!((1..=21).contains(&delivered), "{number}: {delivered}");
-        assert_eq!(heard.count(is_started), 2);
+        assert_eq!(event_log.count(is_started), 2);
     }
 
     world.daemon.stop();

@@ -59,7 +59,7 @@ impl Decided {
     }
 
     /// Reports the other end's new decisions. Any stream may repeat any decision.
-    pub(crate) fn hear(&self, theirs: &[Tuned], observer: &dyn Observer) {
+    pub(crate) fn take(&self, theirs: &[Tuned], observer: &dyn Observer) {
         let mut reported = lock(&self.reported);
         for tuned in theirs {
             if tuned.number <= *reported || tuned.number > NUMBER_MAX {
@@ -138,7 +138,7 @@ mod tests {
         let statement: [(usize, &[u32]); 5] =
             [(0, &[]), (2, &[1, 2]), (1, &[]), (5, &[3, 4, 5]), (4, &[])];
         for (at, statement) in statement {
-            there.hear(&said[at], &far);
+            there.take(&said[at], &far);
             assert_eq!(far.take(), theirs(statement.iter().copied()), "{at}");
         }
     }
@@ -151,7 +151,7 @@ mod tests {
             here.decide(&decision(to), &near);
             assert!(here.latest().len() <= TUNED_MAX);
         }
-        there.hear(&here.latest(), &far);
+        there.take(&here.latest(), &far);
         assert_eq!(far.take(), theirs(23..=30));
     }
 
@@ -172,11 +172,11 @@ mod tests {
             said(0, Tuned::WRITERS, 1),
             said(1, 77, 1),
         ];
-        there.hear(&wrong, &far);
+        there.take(&wrong, &far);
         assert_eq!(far.take(), theirs([]));
         let mut statement = 0;
         for number in 2..3 * NUMBER_MAX {
-            there.hear(&[said(number, Tuned::READERS, 1)], &far);
+            there.take(&[said(number, Tuned::READERS, 1)], &far);
             statement += far.take().len() as u64;
         }
         assert_eq!(statement, NUMBER_MAX - 1);

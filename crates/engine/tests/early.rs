@@ -52,7 +52,7 @@ fn finished(seq: u64) -> Frame {
 }
 
 fn manifest(hand: &mut Hand) -> Manifest {
-    match hand.hear() {
+    match hand.receive() {
         Frame::Manifest(manifest) => manifest,
         other => panic!("no manifest: {other:?}"),
     }
@@ -79,7 +79,7 @@ fn want(hand: &mut Hand, manifest: &Manifest) {
 /// The next status for which `of` returns a value; all other frames except blocks are ignored.
 fn status<T>(hand: &mut Hand, of: impl Fn(&Status) -> Option<T>) -> T {
     loop {
-        match hand.hear_all() {
+        match hand.receive_all() {
             Frame::Status(status) => {
                 if let Some(found) = of(&status) {
                     return found;
@@ -112,7 +112,7 @@ fn foretold(status: &Status) -> Option<u64> {
 }
 
 fn block(hand: &mut Hand) -> u64 {
-    match hand.hear() {
+    match hand.receive() {
         Frame::Block(block) => block.header.seq.0,
         other => panic!("{other:?}"),
     }
@@ -121,7 +121,7 @@ fn block(hand: &mut Hand) -> u64 {
 /// Waits until every earlier frame has been processed.
 fn settle(hand: &mut Hand) {
     hand.say(&Frame::Ping(Ping { nonce: 9 }));
-    while !matches!(hand.hear(), Frame::Pong(Pong { nonce: 9 })) {}
+    while !matches!(hand.receive(), Frame::Pong(Pong { nonce: 9 })) {}
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_receiver_finishes_unasked_when_the_end_was_foretold() {
     assert!(receiver.end().is_none(), "the item has not come");
     hand.say(&empty_bundle(TRANSFER));
     loop {
-        match hand.hear() {
+        match hand.receive() {
             Frame::Ack(_) => {}
             Frame::Finished(finished) => break assert_eq!(finished.seq, 1),
             other => panic!("{other:?}"),
@@ -145,7 +145,7 @@ fn a_receiver_finishes_unasked_when_the_end_was_foretold() {
         seq: 2,
         ..Finish::default()
     }));
-    assert!(matches!(hand.hear(), Frame::Finished(_)));
+    assert!(matches!(hand.receive(), Frame::Finished(_)));
     drop(hand);
     thread.join().unwrap().unwrap();
     receiver.join();
@@ -246,7 +246,7 @@ fn a_sender_that_hashes_a_large_hole_listens_and_gives_signs_of_life() {
     want_all(&mut hand);
     settle(&mut hand);
     loop {
-        match hand.hear_all() {
+        match hand.receive_all() {
             Frame::Ping(_) => break,
             Frame::Block(_) => panic!("it is hashed, and no sign of life came"),
             _ => {}
@@ -274,7 +274,7 @@ fn a_block_that_waits_for_the_limit_counts_while_it_does_and_is_not_sent_after_t
     }
     sender.cancel("over");
     loop {
-        match hand.hear() {
+        match hand.receive() {
             Frame::Cancel(_) => break,
             Frame::Block(block) => panic!("{:?} is sent after the end", block.header),
             _ => {}
@@ -302,7 +302,7 @@ fn a_stream_that_waits_for_the_limit_leaves_at_once_and_another_sends_its_block_
     sender.retire(sender.streams()[0].id);
     hand.say(&ack(first, AckStatus::DURABLE));
     loop {
-        match hand.hear() {
+        match hand.receive() {
             Frame::Retired(_) => break,
             Frame::Block(block) => panic!("{:?} is sent before its turn", block.header),
             _ => {}
@@ -345,7 +345,7 @@ fn a_sender_whose_right_has_ended_sends_nothing_more() {
     right.0.store(true, Ordering::SeqCst);
     want(&mut hand, &manifest);
     loop {
-        match hand.hear() {
+        match hand.receive() {
             Frame::Cancel(_) => break,
             Frame::Block(block) => panic!("{:?} is sent without a right", block.header),
             _ => {}

@@ -188,7 +188,7 @@ impl World {
         });
         let live = Arc::new(Live::receiving(Bounds::fixed(0)));
         let receiver = Receiver::start(config, make, live, counters).unwrap();
-        let heard = Arc::new(Items::default());
+        let reported = Arc::new(Items::default());
         let work: Box<dyn Work> = match items {
             Some(items) => {
                 let root = self.roots().remove(0);
@@ -204,7 +204,7 @@ impl World {
             block_bytes: BLOCK_BYTES,
             pool_bytes: 16 * BLOCK_BYTES as usize,
             order: Order::Source,
-            observer: Arc::clone(&heard) as Arc<dyn Observer>,
+            observer: Arc::clone(&reported) as Arc<dyn Observer>,
             resources: Arc::new(|| None),
             root_names: vec![b"src".to_vec()],
             comparison: None,
@@ -220,8 +220,8 @@ impl World {
         )
         .unwrap();
         let end = self.carry(random, breaks, &sender, &receiver);
-        let done = lock(&heard.done).clone();
-        let said = lock(&heard.said).clone();
+        let done = lock(&reported.done).clone();
+        let said = lock(&reported.said).clone();
         (done, end, said)
     }
 

@@ -42,7 +42,7 @@ fn expect_refusal(receiver: &Receiver, mut hand: Hand, words: &str) {
     assert_eq!(code, ErrorCode::PROTOCOL, "{message}");
     assert!(message.contains(words), "{message}");
     loop {
-        if let Frame::Error(error) = hand.hear() {
+        if let Frame::Error(error) = hand.receive() {
             assert_eq!(error.code, ErrorCode::PROTOCOL.0);
             return;
         }
@@ -89,7 +89,7 @@ fn numbers_with_gaps_between_them_end_the_transfer_before_they_take_all_memory()
             seq += 2;
         }
         for _ in 0..64 {
-            match hand.hear() {
+            match hand.receive() {
                 Frame::Answer(_) => {}
                 Frame::Ack(_) => panic!("manifests are not acknowledged"),
                 Frame::Error(error) => {
@@ -165,14 +165,14 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
     );
     let (mut first, thread) = attach(&receiver);
     first.say(&announced);
-    let answer = first.hear();
+    let answer = first.receive();
     drop(first);
     assert!(thread.join().unwrap().is_err());
     let (mut second, thread) = attach(&receiver);
     second.say(&announced);
     // Messages that may have been lost with the first stream are sent again.
     let again = loop {
-        match second.hear() {
+        match second.receive() {
             Frame::Answer(again) => break again,
             Frame::Ack(_) => {}
             other => panic!("no answer to the copy: {other:?}"),
@@ -214,7 +214,7 @@ fn failed(seq: u64, entry: u64, name: &str) -> Frame {
 fn take_all(hand: &mut Hand) -> (u64, Vec<Record>) {
     let mut records = Vec::new();
     loop {
-        match hand.hear() {
+        match hand.receive() {
             Frame::Manifest(manifest) => {
                 let verdict = |record: &Record| match record.kind {
                     EntryKind::FILE => Verdict::Send,
@@ -409,7 +409,7 @@ fn decisions_of_the_other_end_are_reported_once() {
         counters: Some(said(Tuned::READERS, &[2, 3])),
         ..Finish::default()
     }));
-    while !matches!(hand.hear(), Frame::Finished(_)) {}
+    while !matches!(hand.receive(), Frame::Finished(_)) {}
     assert_eq!(seen.all(), reported("readers"));
     drop(hand);
     thread.join().unwrap().unwrap();
@@ -438,7 +438,7 @@ fn a_last_error_of_the_peer_is_read_although_sending_fails() {
         message: "no way for data".to_owned(),
         retryable: false,
     });
-    let heard = |end: Option<End>| {
+    let assert_reported = |end: Option<End>| {
         let Some(End::Failed { code, message, .. }) = end else {
             panic!("it is not known how it ended: {end:?}");
         };
@@ -451,11 +451,11 @@ fn a_last_error_of_the_peer_is_read_although_sending_fails() {
             reported.clone(),
         ]))
         .unwrap();
-    heard(receiver.end());
+    assert_reported(receiver.end());
     receiver.join();
     let sender = idle_sender(&[("a", b"content")], &Arc::default());
     sender.run_stream(&mut hung_up(&[reported])).unwrap();
-    heard(sender.end());
+    assert_reported(sender.end());
     sender.join();
     let receiver = null_receiver();
     let cancel = Frame::Cancel(Cancel {

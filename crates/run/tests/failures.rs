@@ -41,8 +41,8 @@ fn a_peer_cannot_say_what_only_this_side_may_find() {
         .filter(|code| code.scope() == Scope::Job)
     {
         let number = code.number().expect("a number of the wire");
-        let heard = ErrorCode::received(number);
-        let taken = FailureCode::of_number(Scope::Job, heard.0);
+        let received = ErrorCode::received(number);
+        let taken = FailureCode::of_number(Scope::Job, received.0);
         let expected = match number {
             ..64 => *code,
             _ => FailureCode::PeerFailed,

@@ -94,7 +94,7 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
     let paused = world.begin(2, &[("limit", SLOW)]);
     let free: Vec<BegunTransfer> = (3..8).map(|number| world.begin(number, &[])).collect();
     for slow in [&cancelled, &limited, &paused] {
-        slow.heard.wait_for(has_begun);
+        slow.event_log.wait_for(has_begun);
     }
     for (number, running) in (3..).zip(free) {
         assert_complete(running.end().result);
@@ -111,16 +111,19 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
 
     paused.control.pause();
     paused
-        .heard
+        .event_log
         .wait_for(|event| matches!(event, Event::Paused {}));
     paused.control.set_limit(0);
     paused.control.resume();
-    let heard = Arc::clone(&paused.heard);
+    let event_log = Arc::clone(&paused.event_log);
     assert_complete(paused.end().result);
     world.assert_copied(2);
-    assert_eq!(heard.count(is_started), 2);
-    assert_eq!(heard.count(|event| matches!(event, Event::Error(_))), 0);
-    assert_eq!(heard.count(|event| matches!(event, Event::Summary(_))), 1);
+    assert_eq!(event_log.count(is_started), 2);
+    assert_eq!(event_log.count(|event| matches!(event, Event::Error(_))), 0);
+    assert_eq!(
+        event_log.count(|event| matches!(event, Event::Summary(_))),
+        1
+    );
 }
 
 #[test]
@@ -128,10 +131,10 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     let world = World::new();
     world.tree(0);
     let paused = world.begin(0, &[("limit", SLOW)]);
-    paused.heard.wait_for(has_begun);
+    paused.event_log.wait_for(has_begun);
     paused.control.pause();
     paused
-        .heard
+        .event_log
         .wait_for(|event| matches!(event, Event::Paused {}));
     // The job holds no resources of the process.
     let figures = world.1.governor.figures();
@@ -141,7 +144,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     let failure = paused.end().result.expect_err("cancelled");
     assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
     let again = world.begin(0, &[]);
-    let heard = Arc::clone(&again.heard);
+    let event_log = Arc::clone(&again.event_log);
     let Ok(Summary::Transfer(summary)) = again.end().result else {
         panic!("it completes");
     };
@@ -154,7 +157,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     assert_eq!(all, (Status::Complete, 21, 0), "{summary:?}");
     world.assert_copied(0);
     let is_resumed = |event: &Event| matches!(event, Event::Started(started) if started.resumed);
-    assert_eq!(heard.count(is_resumed), 1);
+    assert_eq!(event_log.count(is_resumed), 1);
 }
 
 /// A process with room for one local copy at a time.
@@ -178,10 +181,10 @@ fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
     }
     let waits = |event: &Event| matches!(event, Event::Note { message } if message.contains("this transfer waits, with"));
     let first = world.begin(0, &[("limit", SLOW)]);
-    first.heard.wait_for(has_begun);
+    first.event_log.wait_for(has_begun);
     let [cancelled, paused, last] = [1, 2, 3].map(|number| {
         let running = world.begin(number, &[]);
-        running.heard.wait_for(waits);
+        running.event_log.wait_for(waits);
         running
     });
     assert_eq!(world.1.governor.figures().waiting, 3);
@@ -190,10 +193,10 @@ fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
     assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
     paused.control.pause();
     paused
-        .heard
+        .event_log
         .wait_for(|event| matches!(event, Event::Paused {}));
     assert_eq!(world.1.governor.figures().waiting, 1);
-    assert_eq!(last.heard.count(is_started), 0);
+    assert_eq!(last.event_log.count(is_started), 0);
     first.control.set_limit(0);
     assert_complete(first.end().result);
     assert_complete(last.end().result);
@@ -221,15 +224,15 @@ fn destinations_of_one_process_share_the_syncs_of_their_file_system() {
 fn paths_of_a_job_begin_at_its_base() {
     let world = World::new();
     world.tree(0);
-    let (env, heard) = (world.env(), Arc::new(EventLog::default()));
-    let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+    let (env, event_log) = (world.env(), Arc::new(EventLog::default()));
+    let events = Arc::clone(&event_log) as Arc<dyn EventSink>;
     let spec = copy("tree0", "copy0", &[("manifest", "m"), ("failed", "f")]);
     let ended = Runner::run(&spec, &env, &events, &Control::default());
     assert_complete(ended);
     world.assert_copied(0);
     let named =
         |event: &Event| matches!(event, Event::Started(started) if started.sources == [b"tree0"]);
-    assert_eq!(heard.count(named), 1);
+    assert_eq!(event_log.count(named), 1);
     let verify = JobSpec {
         kind: JobKind::Verify,
         ..copy("m", "copy0/", &[])
@@ -262,8 +265,8 @@ fn failed_entries_are_reported_with_their_source_and_their_reason() {
         ],
         ..copy("tree0", "copies", &[("failed", "list")])
     };
-    let heard = Arc::new(EventLog::default());
-    let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+    let event_log = Arc::new(EventLog::default());
+    let events = Arc::clone(&event_log) as Arc<dyn EventSink>;
     let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
     drop(sockets);
     let Ok(Summary::Transfer(summary)) = ended else {
@@ -281,7 +284,7 @@ fn failed_entries_are_reported_with_their_source_and_their_reason() {
             }
             _ => false,
         };
-        assert_eq!(heard.count(reported), 1, "{root}");
+        assert_eq!(event_log.count(reported), 1, "{root}");
     }
     let mut list = fs::read(world.path("list")).expect("written");
     list.pop();
@@ -312,14 +315,14 @@ fn an_invalid_job_is_refused_before_any_file_is_made() {
             "the list is missing",
         ),
     ] {
-        let heard = Arc::new(EventLog::default());
-        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+        let event_log = Arc::new(EventLog::default());
+        let events = Arc::clone(&event_log) as Arc<dyn EventSink>;
         let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
         let failure = ended.expect_err("refused");
         assert_eq!(failure.code, FailureCode::Usage, "{failure}");
         assert!(failure.message.contains(words), "{failure}");
         let reported = |event: &Event| matches!(event, Event::Error(error) if error.message == failure.message);
-        assert_eq!(heard.count(reported), 1, "{failure}");
+        assert_eq!(event_log.count(reported), 1, "{failure}");
         assert!(!world.path("copy0").exists());
     }
 }

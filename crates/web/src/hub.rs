@@ -157,7 +157,7 @@ pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<b
             };
             match events {
                 Ok(events) => {
-                    app.metrics.heard(app, &events);
+                    app.metrics.count_events(app, &events);
                     app.hub.newest_sender.send_replace(follower.position());
                 }
                 Err(_missed) => {

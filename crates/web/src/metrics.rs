@@ -292,7 +292,7 @@ impl Metrics {
     }
 
     /// Counts the attempts that these events ended, and the amounts of ended attempts. Blocks.
-    pub(crate) fn heard(&self, app: &App, events: &[Event]) {
+    pub(crate) fn count_events(&self, app: &App, events: &[Event]) {
         for event in events {
             let ends_none = ["job.submit", "job.claim", "job.report"];
             if event.topic != Topic::Job || ends_none.contains(&event.change.as_str()) {

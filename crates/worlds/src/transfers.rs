@@ -36,12 +36,12 @@ pub fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSp
 /// Starts a transfer.
 #[must_use]
 pub fn begin(spec: JobSpec, env: Env) -> BegunTransfer {
-    let (heard, control) = (Arc::new(EventLog::default()), Control::default());
-    let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+    let (event_log, control) = (Arc::new(EventLog::default()), Control::default());
+    let events = Arc::clone(&event_log) as Arc<dyn EventSink>;
     let steered = control.clone();
     let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
     BegunTransfer {
-        heard,
+        event_log,
         control,
         thread,
     }
@@ -50,7 +50,7 @@ pub fn begin(spec: JobSpec, env: Env) -> BegunTransfer {
 /// A transfer that runs in a thread of the test.
 pub struct BegunTransfer {
     /// The events that it has sent.
-    pub heard: Arc<EventLog>,
+    pub event_log: Arc<EventLog>,
     /// Steers it.
     pub control: Control,
     thread: JoinHandle<Result<Summary, Failure>>,
@@ -65,7 +65,7 @@ impl BegunTransfer {
     #[must_use]
     pub fn end(self) -> Ended {
         let result = self.thread.join().expect("no panic");
-        let events = self.heard.events().clone();
+        let events = self.event_log.events().clone();
         Ended { result, events }
     }
 }

@@ -64,7 +64,6 @@ pub enum ClusterAnswer {
     /// The answer of the consensus.
     Carried(serde_json::Value),
     /// Whether the asked node leads; if not, the leader.
-    #[serde(rename = "heard")]
     Announced {
         /// The asked node leads.
         leads: bool,

@@ -61,7 +61,7 @@ pub struct Flight<T, E> {
 struct Progress<T, E> {
     result: Option<Result<Arc<T>, E>>,
     /// The last sign of life; None before the work begins.
-    heard: Option<Instant>,
+    alive_at: Option<Instant>,
 }
 
 /// The answer to a reader.
@@ -171,8 +171,8 @@ where
                 return;
             };
             drop(state);
-            flight.hear();
-            let result = work(&|| flight.hear()).map(Arc::new);
+            flight.mark_alive();
+            let result = work(&|| flight.mark_alive()).map(Arc::new);
             let mut state = lock(&self.state);
             state.under_way.remove(&key);
             if let Ok(result) = &result
@@ -211,14 +211,14 @@ impl<T, E: Clone> Flight<T, E> {
         Self {
             progress: Mutex::new(Progress {
                 result: None,
-                heard: None,
+                alive_at: None,
             }),
             done: Condvar::new(),
         }
     }
 
-    fn hear(&self) {
-        lock(&self.progress).heard = Some(Instant::now());
+    fn mark_alive(&self) {
+        lock(&self.progress).alive_at = Some(Instant::now());
         self.done.notify_all();
     }
 
@@ -239,9 +239,9 @@ impl<T, E: Clone> Flight<T, E> {
                 None => {}
             }
             let left = limits.all.saturating_sub(begun.elapsed());
-            let heard = progress.heard.unwrap_or(begun);
-            let patience = limits.silent.saturating_sub(heard.elapsed());
-            match (left.is_zero(), patience.is_zero(), progress.heard) {
+            let alive_at = progress.alive_at.unwrap_or(begun);
+            let patience = limits.silent.saturating_sub(alive_at.elapsed());
+            match (left.is_zero(), patience.is_zero(), progress.alive_at) {
                 (false, false, _) => {}
                 (_, _, None) => return Landed::Waits,
                 (_, true, Some(_)) => return Landed::Silent,

@@ -173,7 +173,7 @@ impl World {
             self.before_poll();
             let granted = self.reference.grant();
             let action = self.ledger.poll_action(self.now);
-            self.hear_grants(&granted);
+            self.take_grants(&granted);
             match action {
                 Some(Action::Commit(commit)) => self.begin_commit(commit),
                 Some(Action::Drain(ticket, content)) => {
@@ -231,15 +231,15 @@ impl World {
         self.reference.watermarks(950, 900);
     }
 
-    pub(crate) fn hear_grants(&mut self, granted: &[ReservationId]) {
-        let mut heard = Vec::new();
+    pub(crate) fn take_grants(&mut self, granted: &[ReservationId]) {
+        let mut ids = Vec::new();
         while let Some(notice) = self.ledger.poll_notice() {
             match notice {
-                Notice::Granted(id) => heard.push(id),
-                other => self.hear_one(other),
+                Notice::Granted(id) => ids.push(id),
+                other => self.take_notice(other),
             }
         }
-        assert_eq!(heard, granted, "grants in their order");
+        assert_eq!(ids, granted, "grants in their order");
     }
 
     pub(crate) fn begin_commit(&mut self, commit: Commit) {

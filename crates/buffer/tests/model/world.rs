@@ -158,7 +158,7 @@ impl World {
             }
             _ => {}
         }
-        self.hear();
+        self.take_notices();
         self.compare();
     }
 
@@ -222,13 +222,13 @@ impl World {
         }
     }
 
-    pub(crate) fn hear(&mut self) {
+    pub(crate) fn take_notices(&mut self) {
         while let Some(notice) = self.ledger.poll_notice() {
-            self.hear_one(notice);
+            self.take_notice(notice);
         }
     }
 
-    pub(crate) fn hear_one(&mut self, notice: Notice) {
+    pub(crate) fn take_notice(&mut self, notice: Notice) {
         match notice {
             Notice::Granted(id) => panic!("{id:?} was granted outside a poll"),
             Notice::Failed(ticket, span) => {

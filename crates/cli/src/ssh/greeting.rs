@@ -45,9 +45,9 @@ pub(super) struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// Whether the time is over at `now`; `heard` is the time of the first byte.
-    fn is_over(&self, begun: Instant, heard: Option<Instant>, now: Instant) -> bool {
-        let since = heard.or_else(|| self.unattended.then_some(begun));
+    /// Whether the time is over at `now`; `first_byte` is the time of the first byte.
+    fn is_over(&self, begun: Instant, first_byte: Option<Instant>, now: Instant) -> bool {
+        let since = first_byte.or_else(|| self.unattended.then_some(begun));
         since.is_some_and(|since| now.saturating_duration_since(since) >= self.patience)
     }
 }
@@ -67,7 +67,7 @@ impl Peer<'_> {
         let mut reader = MessageReader::default();
         let mut buffer = [0; 4096];
         let begun = Instant::now();
-        let mut heard = None;
+        let mut first_byte = None;
         let mut refused = 0;
         while reader.body().is_none() {
             refused = self.tell_refused(refused);
@@ -78,8 +78,8 @@ impl Peer<'_> {
                     "interrupted by the user",
                 ));
             }
-            if self.limit.is_over(begun, heard, Instant::now()) {
-                return Err(self.too_late(heard.is_some(), reader.noise()));
+            if self.limit.is_over(begun, first_byte, Instant::now()) {
+                return Err(self.too_late(first_byte.is_some(), reader.noise()));
             }
             let mut want = PollFlags::IN;
             want.set(PollFlags::OUT, !unsent.is_empty());
@@ -104,7 +104,7 @@ impl Peer<'_> {
             match socket.read(&mut buffer[..room]) {
                 Ok(0) => return Err(self.explain(reader.noise())),
                 Ok(bytes) => {
-                    heard = heard.or_else(|| Some(Instant::now()));
+                    first_byte = first_byte.or_else(|| Some(Instant::now()));
                     if let Err(error) = reader.take(&buffer[..bytes]) {
                         return Err(self.no_answer(&error, reader.noise()));
                     }
@@ -183,10 +183,10 @@ impl Peer<'_> {
     }
 
     /// The refusal when ssh runs, but no answer comes.
-    fn too_late(&self, heard: bool, noise: &[u8]) -> Refusal {
+    fn too_late(&self, first_byte: bool, noise: &[u8]) -> Refusal {
         let complaint = self.process.complaint();
         self.process.terminate();
-        let what = match heard {
+        let what = match first_byte {
             true => "after the text that the login prints, no agent answers",
             false => "no answer comes through ssh",
         };
@@ -339,9 +339,9 @@ mod tests {
         assert!(!limit(false).is_over(begun, None, after(86_400)));
         // The login took its time, and the shell there has begun to speak.
         for unattended in [false, true] {
-            let heard = Some(after(200));
-            assert!(!limit(unattended).is_over(begun, heard, after(499)));
-            assert!(limit(unattended).is_over(begun, heard, after(500)));
+            let first_byte = Some(after(200));
+            assert!(!limit(unattended).is_over(begun, first_byte, after(499)));
+            assert!(limit(unattended).is_over(begun, first_byte, after(500)));
         }
     }
 }

@@ -19,7 +19,7 @@ const FILES: usize = 3_000;
 /// Passes connections on to a node, and records their data.
 struct Tap {
     address: String,
-    heard: Arc<Mutex<Vec<Vec<u8>>>>,
+    carried: Arc<Mutex<Vec<Vec<u8>>>>,
     /// Directions of connections that were begun; each sends its record at its end.
     begun: Arc<AtomicUsize>,
 }
@@ -28,9 +28,9 @@ impl Tap {
     fn before(node: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
-        let heard: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+        let carried: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let begun: Arc<AtomicUsize> = Arc::default();
-        let (node, own, count) = (node.to_owned(), Arc::clone(&heard), Arc::clone(&begun));
+        let (node, own, count) = (node.to_owned(), Arc::clone(&carried), Arc::clone(&begun));
         // The threads of a connection end with it, and the listener with the process.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -40,15 +40,15 @@ impl Tap {
                     (clone(&client), clone(&server)),
                     (clone(&server), clone(&client)),
                 ] {
-                    let heard = Arc::clone(&own);
+                    let carried = Arc::clone(&own);
                     count.fetch_add(1, Ordering::SeqCst);
-                    thread::spawn(move || pass(from, to, &heard));
+                    thread::spawn(move || pass(from, to, &carried));
                 }
             }
         });
         Self {
             address,
-            heard,
+            carried,
             begun,
         }
     }
@@ -56,11 +56,13 @@ impl Tap {
     /// The numbers after a mark, in the order in which they passed on each connection and direction.
     fn numbers(&self, mark: &str) -> Vec<usize> {
         let all = || self.begun.load(Ordering::SeqCst);
-        while self.heard.lock().expect("no thread panicked").len() < all() {
+        while self.carried.lock().expect("no thread panicked").len() < all() {
             thread::sleep(Duration::from_millis(5));
         }
-        let heard = self.heard.lock().expect("no thread panicked");
-        let windows = heard.iter().flat_map(|bytes| bytes.windows(mark.len() + 6));
+        let carried = self.carried.lock().expect("no thread panicked");
+        let windows = carried
+            .iter()
+            .flat_map(|bytes| bytes.windows(mark.len() + 6));
         let found = windows.filter_map(|window| window.strip_prefix(mark.as_bytes()));
         found
             .filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
@@ -68,7 +70,7 @@ impl Tap {
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, heard: &Mutex<Vec<Vec<u8>>>) {
+fn pass(mut from: TcpStream, mut to: TcpStream, carried: &Mutex<Vec<Vec<u8>>>) {
     let (mut buffer, mut all) = (vec![0; 64 << 10], Vec::new());
     while let Ok(bytes @ 1..) = from.read(&mut buffer) {
         all.extend_from_slice(&buffer[..bytes]);
@@ -76,7 +78,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, heard: &Mutex<Vec<Vec<u8>>>) {
             break;
         }
     }
-    heard.lock().expect("no thread panicked").push(all);
+    carried.lock().expect("no thread panicked").push(all);
     // Closes the connection, so that the other side also sees its end.
     let _ = to.shutdown(Shutdown::Both);
 }

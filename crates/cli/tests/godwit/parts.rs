@@ -114,7 +114,7 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_continues(
     let claimed = Instant::now();
     client.claim(&other, 240_000).expect("claimed");
     let slow = client.begin(&stopped, vec![part(PART, LAST)], &[("limit", "2MB")]);
-    slow.heard
+    slow.event_log
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 0));
     stopped.daemon().signal(Signal::STOP);
     thread::sleep(

@@ -123,7 +123,7 @@ pub(crate) fn name_holder(ended: &mut Summary, node: &str) {
 }
 
 /// The end of a root's tree.
-pub(crate) fn closed(root: u32, summary: &Summary, heard: BatchOutcome) -> Closed {
+pub(crate) fn closed(root: u32, summary: &Summary, batch: BatchOutcome) -> Closed {
     let (files, bytes) = match summary {
         Summary::Transfer(summary) => (summary.files, summary.bytes.unwrap_or(0)),
         Summary::Verify(_) => (0, 0),
@@ -132,8 +132,8 @@ pub(crate) fn closed(root: u32, summary: &Summary, heard: BatchOutcome) -> Close
         root,
         files,
         bytes,
-        summary: with_notes(summary, &heard.notes),
-        failures: heard.groups(),
+        summary: with_notes(summary, &batch.notes),
+        failures: batch.groups(),
     }
 }
 
@@ -166,7 +166,7 @@ pub fn notes(work: &Work) -> BTreeSet<String> {
 }
 
 /// Adds entries of the source that could not be looked at, so that their contents may be missing.
-pub(crate) fn add_unread(summary: &mut Summary, heard: &mut BatchOutcome, unread: &[Unread]) {
+pub(crate) fn add_unread(summary: &mut Summary, batch: &mut BatchOutcome, unread: &[Unread]) {
     if let Summary::Transfer(summary) = summary
         && !unread.is_empty()
     {
@@ -174,7 +174,7 @@ pub(crate) fn add_unread(summary: &mut Summary, heard: &mut BatchOutcome, unread
         summary.failed += unread.len() as u64;
     }
     for one in unread {
-        heard.failed(&one.code, &one.message, &one.path);
+        batch.failed(&one.code, &one.message, &one.path);
     }
 }
 
@@ -193,8 +193,8 @@ mod tests {
             failed: 1,
             ..TransferSummary::default()
         };
-        let mut heard = BatchOutcome::default();
-        heard.failed(&FailureCode::Permission.into(), "no", b"a");
+        let mut batch = BatchOutcome::default();
+        batch.failed(&FailureCode::Permission.into(), "no", b"a");
         let mut close = Summary::Transfer(Box::new(close));
         let unread = |path: &str, code: FailureCode| Unread {
             path: path.into(),
@@ -205,8 +205,8 @@ mod tests {
             unread("b", FailureCode::Io),
             unread("c", FailureCode::Permission),
         ];
-        add_unread(&mut close, &mut heard, &unread);
-        let closed = closed(0, &close, heard);
+        add_unread(&mut close, &mut batch, &unread);
+        let closed = closed(0, &close, batch);
         let Summary::Transfer(summary) = close else {
             panic!("{close:?}");
         };
@@ -219,16 +219,16 @@ mod tests {
     #[test]
     fn each_note_of_the_closes_is_reported_once() {
         let closed = |root: u32, messages: &[&str]| {
-            let mut heard = BatchOutcome::default();
+            let mut batch = BatchOutcome::default();
             for message in messages {
                 let message = (*message).to_owned();
-                heard.hear(&godwit_api::event::Event::Note { message });
+                batch.take(&godwit_api::event::Event::Note { message });
             }
             let summary = TransferSummary {
                 bytes: Some(5),
                 ..TransferSummary::default()
             };
-            closed(root, &Summary::Transfer(Box::new(summary)), heard)
+            closed(root, &Summary::Transfer(Box::new(summary)), batch)
         };
         let work = Work {
             closed: vec![
@@ -254,10 +254,10 @@ mod tests {
             closed: (0..8).map(|n| closed(n, &many[8 * n as usize..])).collect(),
             ..work_of(0, 0)
         };
-        let mut heard = BatchOutcome::default();
+        let mut batch = BatchOutcome::default();
         let message = "one more".to_owned();
-        heard.hear(&godwit_api::event::Event::Note { message });
-        let more = heard.bounded(&full);
+        batch.take(&godwit_api::event::Event::Note { message });
+        let more = batch.bounded(&full);
         let summary = Summary::Transfer(Box::default());
         assert!(
             !super::closed(9, &summary, more)

@@ -14,7 +14,7 @@ use crate::questions::Destination;
 
 /// Threads that ask.
 pub(super) struct Asking {
-    pub(super) tell: SyncSender<TargetAnswer>,
+    pub(super) sender: SyncSender<TargetAnswer>,
     pub(super) destination: Arc<Destination>,
 }
 
@@ -76,11 +76,11 @@ fn is_new(asked: &HashSet<String>, gates: &[Peer]) -> bool {
 
 impl Asking {
     fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> TargetAnswer + Send + 'static) {
-        let tell = self.tell.clone();
+        let sender = self.sender.clone();
         let ask = Builder::new()
             .name("gw-ask".to_owned())
             // A controller that has ended needs no answer.
-            .spawn(move || drop(tell.send(ask(peer))));
+            .spawn(move || drop(sender.send(ask(peer))));
         // If no thread starts, the node is not asked, and soon counts as silent.
         drop(ask);
     }

@@ -16,7 +16,7 @@ const SHUT: [FailureCode; 2] = [code::UNKNOWN_IDENTITY, code::NOT_GRANTED];
 
 impl Driver<'_> {
     /// Workers report nodes that could not write. The job names those that are aside.
-    pub(super) fn hear_faults(&self, picture: &mut Picture, traffic: &[Traffic]) {
+    pub(super) fn take_faults(&self, picture: &mut Picture, traffic: &[Traffic]) {
         let now = picture.now();
         let (claims, aside) = (&picture.claims, &mut picture.aside);
         let named = |identity: &str| {
@@ -25,7 +25,7 @@ impl Driver<'_> {
         };
         // A lone node is the destination, and the job is as full as it is.
         if claims.ready().nth(1).is_some() {
-            aside.hear(now, traffic, named);
+            aside.take(now, traffic, named);
         }
         picture.rates.leave_out(aside.now(now));
         let decided = aside.decided();
@@ -39,9 +39,9 @@ impl Driver<'_> {
         }
     }
 
-    pub(super) fn hear(&self, picture: &mut Picture, heard: TargetAnswer) {
+    pub(super) fn take_answer(&self, picture: &mut Picture, answer: TargetAnswer) {
         let now = Instant::now();
-        match heard {
+        match answer {
             TargetAnswer::Claim(identity, ask, answer) => {
                 picture
                     .claims

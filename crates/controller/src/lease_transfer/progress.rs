@@ -13,7 +13,7 @@ use super::{Flight, faults};
 use crate::batch::BatchOutcome;
 
 pub(super) struct ProgressSink {
-    heard: Mutex<BatchOutcome>,
+    batch: Mutex<BatchOutcome>,
     /// The worst fault of the destination in this try.
     fault: Mutex<Option<FailureCode>>,
     flight: Arc<Mutex<Flight>>,
@@ -25,7 +25,7 @@ impl ProgressSink {
     /// For the transfer of this flight.
     pub(super) fn new(flight: &Arc<Mutex<Flight>>) -> Self {
         Self {
-            heard: Mutex::default(),
+            batch: Mutex::default(),
             fault: Mutex::default(),
             flight: Arc::clone(flight),
             channels: Mutex::default(),
@@ -33,7 +33,7 @@ impl ProgressSink {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BatchOutcome> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The worst fault of the destination in this try.
@@ -48,7 +48,7 @@ impl ProgressSink {
     }
 
     /// Keeps the worst fault.
-    fn hear_fault(&self, code: FailureCode) {
+    fn keep_fault(&self, code: FailureCode) {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         if fault.is_none_or(|known| faults::severity(code) > faults::severity(known)) {
             *fault = Some(code);
@@ -91,9 +91,9 @@ impl EventSink for ProgressSink {
             flight.usage = flight.usage.plus(usage_of(summary));
         }
         if let Some(code) = faults::of_event(&event) {
-            self.hear_fault(code);
+            self.keep_fault(code);
         }
-        self.lock().hear(&event);
+        self.lock().take(&event);
     }
 }
 

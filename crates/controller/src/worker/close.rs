@@ -60,7 +60,7 @@ impl JobContext<'_> {
                     lease: leased.lease,
                     finds: vec![find],
                 };
-                if !self.tell(found) {
+                if !self.report(found) {
                     thread::sleep(LOOK_EVERY);
                 }
                 // It comes again after those.
@@ -68,10 +68,10 @@ impl JobContext<'_> {
             }
         };
         if region.as_ref().is_some_and(|one| one.within.is_empty()) {
-            let (mut summary, mut heard) = (nothing_left(), BatchOutcome::default());
-            add_unread(&mut summary, &mut heard, &unread);
+            let (mut summary, mut batch) = (nothing_left(), BatchOutcome::default());
+            add_unread(&mut summary, &mut batch, &unread);
             return Ok(LeaseOutcome {
-                settled: settled(item, closed(leased.root, &summary, heard)),
+                settled: settled(item, closed(leased.root, &summary, batch)),
                 ..LeaseOutcome::default()
             });
         }
@@ -96,7 +96,7 @@ impl JobContext<'_> {
                 });
             }
         };
-        let is_faulty = sent.heard.is_unread;
+        let is_faulty = sent.batch.is_unread;
         let verdict = self.judge(leased, is_faulty, !is_faulty);
         if verdict != Verdict::Keep {
             return Ok(LeaseOutcome {
@@ -110,12 +110,12 @@ impl JobContext<'_> {
         if let Summary::Transfer(summary) = &ended {
             self.count(&mut lease_outcome, Some(summary));
         }
-        let mut heard = sent.heard.with_lack(&ended, &leased.work.counts);
-        add_unread(&mut ended, &mut heard, &unread);
+        let mut batch = sent.batch.with_lack(&ended, &leased.work.counts);
+        add_unread(&mut ended, &mut batch, &unread);
         Ok(LeaseOutcome {
             settled: settled(
                 item,
-                closed(leased.root, &ended, heard.bounded(leased.work)),
+                closed(leased.root, &ended, batch.bounded(leased.work)),
             ),
             cut: sent.cut,
             // The summary of a close counts its deliveries.

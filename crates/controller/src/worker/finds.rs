@@ -11,7 +11,7 @@ const ITEMS_MAX: u64 = 8_192;
 
 impl JobContext<'_> {
     /// Reports the finds of a walk in commands of bounded length.
-    pub(super) fn tell_finds(&self, number: u64, lease: u64, walked: &Walked) -> bool {
+    pub(super) fn report_finds(&self, number: u64, lease: u64, walked: &Walked) -> bool {
         let large = walked.large.iter().map(|file| Found::File {
             path: WorkPath(file.path.clone()),
             bytes: file.bytes,
@@ -22,18 +22,18 @@ impl JobContext<'_> {
             shares: *shares,
         });
         let (mut finds, mut load) = (Vec::new(), Load::default());
-        let tell = |finds: &mut Vec<Found>| {
+        let report = |finds: &mut Vec<Found>| {
             let finds = std::mem::take(finds);
             let found = WorkOp::Found {
                 number,
                 lease,
                 finds,
             };
-            self.tell(found)
+            self.report(found)
         };
         for find in large.chain(left) {
             if !load.has_room(&find) {
-                if !tell(&mut finds) {
+                if !report(&mut finds) {
                     return false;
                 }
                 load = Load::default();
@@ -41,7 +41,7 @@ impl JobContext<'_> {
             load.add(&find);
             finds.push(find);
         }
-        finds.is_empty() || tell(&mut finds)
+        finds.is_empty() || report(&mut finds)
     }
 }
 

@@ -51,7 +51,7 @@ impl JobContext<'_> {
             cut: true,
             looked: self.reported(looked),
         }));
-        self.tell(settle);
+        self.report(settle);
         self.shared.steering.stop();
     }
 }

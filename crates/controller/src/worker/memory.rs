@@ -30,7 +30,7 @@ impl JobContext<'_> {
                             generation: 0,
                         }],
                     };
-                    if whole > 0 && !self.tell(found) {
+                    if whole > 0 && !self.report(found) {
                         return Ok(back(leased.items, None));
                     }
                     lease_outcome.looked = lease_outcome.looked.plus(measure::found(whole));

@@ -130,7 +130,7 @@ impl JobContext<'_> {
                     node: self.node.runner.node.clone(),
                     why: Reason::new(FailureCode::Io, text),
                 };
-                self.tell(decline);
+                self.report(decline);
             }
         }
     }

@@ -428,21 +428,21 @@ fn wait(
     number: u64,
     go_on: &mut GoOn<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let mut heard = Instant::now();
+    let mut received_at = Instant::now();
     let mut done = 0;
     loop {
         match receive_frame(stream, LOOK_EVERY) {
             Ok(Frame::Reply(reply)) if reply.number == number => {
-                heard = Instant::now();
+                received_at = Instant::now();
                 if !reply.document.is_empty() {
                     return Ok(reply.document);
                 }
                 done = reply.done;
             }
             // This is the reply to an earlier question, which the caller has abandoned.
-            Ok(Frame::Reply(reply)) if reply.number < number => heard = Instant::now(),
+            Ok(Frame::Reply(reply)) if reply.number < number => received_at = Instant::now(),
             Ok(other) => return Err(said(site, other)),
-            Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}
+            Err(GreetError::Deadline { .. }) if received_at.elapsed() < SILENT_MAX => {}
             Err(GreetError::Deadline { .. }) => {
                 let what = format!("no message came for {} s", SILENT_MAX.as_secs());
                 return Err(lost(site, &what));

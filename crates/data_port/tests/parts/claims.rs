@@ -81,7 +81,7 @@ fn a_claim_waits_for_a_transfer_that_is_no_member() {
     file.expect("written");
     let running = world.begin(world.spec(0, &[("limit", "1MB")]));
     running
-        .heard
+        .event_log
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 0));
     let busy = world.ask(0, &world.claim(1, DEADLINE)).expect_err("busy");
     assert_eq!(busy.code, code::BUSY);
@@ -108,7 +108,7 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
         .expect("claimed");
     let parts = world.parts("big");
     let slow = world.begin(world.member(0, parts[1..].to_vec(), &[("limit", "2MB")]));
-    slow.heard
+    slow.event_log
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 1 << 20));
     // The lease is no longer renewed: after its end, the node writes nothing that the member sends.
     world.release(0).expect("ended");
@@ -149,7 +149,7 @@ fn a_claim_keeps_its_place_while_the_grants_cannot_be_read_and_its_members_stop_
         .expect("claimed");
     let last = world.parts("big")[1..].to_vec();
     let slow = world.begin(world.member(0, last.clone(), &[("limit", "1MB")]));
-    slow.heard
+    slow.event_log
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 0));
     let grants = world.path("node0/grants");
     let kept = fs::read(&grants).expect("there");

@@ -86,7 +86,7 @@ fn an_interrupted_part_resumes_from_the_journal() {
     let slow = world.member(0, part.clone(), &[("limit", "4MB")]);
     let running = world.begin(slow);
     running
-        .heard
+        .event_log
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 4 << 20));
     running.control.cancel();
     running.end().result.expect_err("it was stopped");
@@ -204,7 +204,7 @@ fn two_lanes_of_one_sender_run_at_the_same_time() {
         world.begin(spec)
     };
     let slow = lane(0, &[("limit", "1kB")]);
-    slow.heard
+    slow.event_log
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.streams > 0));
     let beside = lane(1, &[]).end();
     assert_eq!(beside.summary().status, Status::Complete, "{beside:?}");

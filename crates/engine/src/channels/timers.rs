@@ -99,13 +99,13 @@ mod tests {
 
     /// Time at which the watch notices a path that is cut at [`CUT_AT`]. The last sign of life came shortly before; data
     /// has been in flight since `sent_at`.
-    fn noticed(heard_before: u64, first_look: u64, round_trip: u64, sent_at: Option<u64>) -> u64 {
+    fn noticed(alive_before: u64, first_look: u64, round_trip: u64, sent_at: Option<u64>) -> u64 {
         let mut world = World::new(round_trip);
-        let heard = CUT_AT - heard_before;
+        let alive_at = CUT_AT - alive_before;
         let mut now = first_look;
         loop {
             let in_flight = sent_at.is_some_and(|sent| sent <= now);
-            if world.is_cut(now, now.saturating_sub(heard), in_flight) {
+            if world.is_cut(now, now.saturating_sub(alive_at), in_flight) {
                 return now;
             }
             now += EVERY;
@@ -125,13 +125,13 @@ mod tests {
             Some(CUT_AT + 1_900),
         ];
         for sent_at in sent {
-            for heard_before in (0..1_000).step_by(50) {
+            for alive_before in (0..1_000).step_by(50) {
                 for first_look in (0..200).step_by(10) {
                     for round_trip in [0, 1, 50, 100] {
-                        let at = noticed(heard_before, first_look, round_trip, sent_at);
+                        let at = noticed(alive_before, first_look, round_trip, sent_at);
                         assert!(
                             (CUT_AT..=CUT_AT + 2_000).contains(&at),
-                            "{at} ms: sent at {sent_at:?}, heard {heard_before} ms before, looked at {first_look} ms, {round_trip} ms"
+                            "{at} ms: sent at {sent_at:?}, alive {alive_before} ms before, looked at {first_look} ms, {round_trip} ms"
                         );
                     }
                 }
@@ -183,7 +183,7 @@ mod tests {
         ) {
             let mut world = World::new(round_trip);
             let mut sent: Vec<u64> = Vec::new();
-            let mut heard: Vec<u64> = vec![0];
+            let mut alive_at: Vec<u64> = vec![0];
             let mut now = 0;
             for (gap, sends) in looks {
                 // The worst case: the kernel itself sends no probes.
@@ -191,12 +191,12 @@ mod tests {
                 sent.extend(sends);
                 now += gap;
                 let answers = sent.iter().map(|at| at + round_trip);
-                let last = answers.chain(heard.iter().copied()).filter(|at| *at <= now).max();
+                let last = answers.chain(alive_at.iter().copied()).filter(|at| *at <= now).max();
                 let quiet = now - last.unwrap_or(0);
                 let in_flight = sent.iter().any(|at| (*at..at + round_trip).contains(&now));
                 prop_assert!(!world.is_cut(now, quiet, in_flight), "at {now}, quiet {quiet}, {in_flight}");
                 if quiet >= 1_000 && !in_flight {
-                    heard.push(now + round_trip);
+                    alive_at.push(now + round_trip);
                 }
             }
         }

@@ -36,7 +36,7 @@ impl SenderRequests {
     }
 
     /// Records that the sender obeys this limit: it reported so, or was opened with it.
-    pub(crate) fn hear(&mut self, limit: u64, number: u32) {
+    pub(crate) fn obeys(&mut self, limit: u64, number: u32) {
         self.obeyed = Some((limit, priority::is_background(number)));
     }
 
@@ -77,7 +77,7 @@ mod tests {
         let mut asked = SenderRequests::default();
         let now = Instant::now();
         let later = now + SAY_EVERY;
-        asked.hear(7, priority::NORMAL);
+        asked.obeys(7, priority::NORMAL);
         assert_eq!(asked.poll_limit(now), None, "nothing was asked for");
         asked.ask_background(true);
         let wanted = Some(Limit {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(asked.poll_limit(now), wanted);
         assert_eq!(asked.poll_limit(now), None);
         assert_eq!(asked.poll_limit(later), wanted, "it does not obey yet");
-        asked.hear(7, priority::BACKGROUND);
+        asked.obeys(7, priority::BACKGROUND);
         assert_eq!(asked.poll_limit(later + SAY_EVERY), None);
         asked.ask_limit(9);
         let wanted = Some(Limit {
@@ -95,9 +95,9 @@ mod tests {
             priority: priority::BACKGROUND,
         });
         assert_eq!(asked.poll_limit(later), wanted);
-        asked.hear(9, priority::BACKGROUND);
+        asked.obeys(9, priority::BACKGROUND);
         assert_eq!(asked.poll_limit(later + SAY_EVERY), None);
-        asked.hear(9, priority::NORMAL);
+        asked.obeys(9, priority::NORMAL);
         assert_eq!(
             asked.poll_limit(later + SAY_EVERY),
             wanted,
@@ -111,7 +111,7 @@ mod tests {
         let now = Instant::now();
         asked.ask_background(false);
         assert_eq!(asked.poll_limit(now), None, "the limit is not known yet");
-        asked.hear(0, 0);
+        asked.obeys(0, 0);
         let said = asked.poll_limit(now).expect("something");
         assert_eq!(
             (said.bytes_per_second, said.priority),

@@ -103,10 +103,10 @@ impl Streams {
     /// Stores the sender's counters and decisions. Reports on different streams may arrive out of order.
     fn take_peer(&self, status: &Status, announced: Option<u64>) {
         let shared = &self.shared;
-        shared.decided.hear(&status.tuned, &*shared.config.observer);
+        shared.decided.take(&status.tuned, &*shared.config.observer);
         if self.peer.take(status, announced) {
             let limit = status.limit_bytes_per_second;
-            self.asked().hear(limit, status.priority);
+            self.asked().obeys(limit, status.priority);
         }
     }
 

@@ -50,7 +50,7 @@ impl Feedback {
         *lock(&self.counters) = Some(entry::snapshot_from_status(status));
         self.shared
             .decided
-            .hear(&status.tuned, &*self.shared.config.observer);
+            .take(&status.tuned, &*self.shared.config.observer);
     }
 
     pub(super) fn take_ack(&self, ack: &Ack) {

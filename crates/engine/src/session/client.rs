@@ -366,7 +366,7 @@ fn run_engine(
 ) -> Option<End> {
     if let Engine::Receiver(receiver) = engine {
         // A sender that waits for its limit may send nothing for a long time.
-        receiver.asked().hear(open.limit_bytes_per_second, 0);
+        receiver.asked().obeys(open.limit_bytes_per_second, 0);
     }
     let early = begun.first.early_bytes_left() > 0;
     let link = Link::new(

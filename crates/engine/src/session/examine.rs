@@ -123,7 +123,7 @@ pub fn serve_verification(
                 break;
             };
             taken += 1;
-            pulse.heard = Instant::now();
+            pulse.received_at = Instant::now();
             let frame =
                 godwit_proto::decode(&prelude, &head).map_err(|error| StreamLoss::Wire {
                     peer: stream.peer(),
@@ -188,7 +188,7 @@ pub fn serve_verification(
         } else {
             stream.wait_woken(LOOK_EVERY)?;
             // Frames may have arrived meanwhile, but were not read.
-            pulse.heard = Instant::now();
+            pulse.received_at = Instant::now();
         }
     }
 }

@@ -181,7 +181,7 @@ impl Asking {
                 let Some((prelude, head)) = stream.try_recv()? else {
                     break;
                 };
-                pulse.heard = Instant::now();
+                pulse.received_at = Instant::now();
                 let frame =
                     godwit_proto::decode(&prelude, &head).map_err(|error| StreamLoss::Wire {
                         peer: stream.peer(),
@@ -314,23 +314,23 @@ pub(super) fn broke(stream: &dyn Stream, what: &str) -> StreamLoss {
 
 /// Sends keep-alives on a connection, and notices when the other end is silent.
 pub(super) struct Pulse {
-    pub(super) heard: Instant,
+    pub(super) received_at: Instant,
     spoke: Instant,
 }
 
 impl Pulse {
     pub(super) fn new() -> Self {
         Self {
-            heard: Instant::now(),
+            received_at: Instant::now(),
             spoke: Instant::now(),
         }
     }
 
     pub(super) fn beat(&mut self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        if self.heard.elapsed() > limits::SILENCE_MAX {
+        if self.received_at.elapsed() > limits::SILENCE_MAX {
             return Err(StreamLoss::Silent {
                 peer: stream.peer(),
-                seconds: self.heard.elapsed().as_secs(),
+                seconds: self.received_at.elapsed().as_secs(),
             });
         }
         if self.spoke.elapsed() >= limits::PING_EVERY {

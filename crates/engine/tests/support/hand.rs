@@ -58,9 +58,9 @@ impl Hand {
     }
 
     /// The next frame that is no status and no ping; contents of blocks are dropped.
-    pub(crate) fn hear(&mut self) -> Frame {
+    pub(crate) fn receive(&mut self) -> Frame {
         loop {
-            match self.hear_all() {
+            match self.receive_all() {
                 Frame::Status(_) | Frame::Ping(_) => {}
                 frame => return frame,
             }
@@ -68,10 +68,10 @@ impl Hand {
     }
 
     /// The next frame.
-    pub(crate) fn hear_all(&mut self) -> Frame {
+    pub(crate) fn receive_all(&mut self) -> Frame {
         let began = Instant::now();
         loop {
-            if let Some(frame) = self.try_hear() {
+            if let Some(frame) = self.try_receive() {
                 return frame;
             }
             assert!(began.elapsed() < DEADLINE, "nothing comes");
@@ -80,7 +80,7 @@ impl Hand {
     }
 
     /// The next frame, if it has arrived.
-    pub(crate) fn try_hear(&mut self) -> Option<Frame> {
+    pub(crate) fn try_receive(&mut self) -> Option<Frame> {
         let (prelude, head) = self.0.try_recv().unwrap()?;
         self.0
             .recv_payload(&mut vec![0; prelude.payload_bytes as usize])

@@ -146,7 +146,7 @@ pub(crate) fn carry_out(
             None
         }
         End::Stopped => {
-            settled::hear(&shared.this, &job.id, epoch, events);
+            settled::take_amounts(&shared.this, &job.id, epoch, events);
             let code = FailureCode::Cancelled;
             Some(Err(Failure::new(code, "the attempt was stopped")))
         }

@@ -36,32 +36,32 @@ pub(super) fn conclude(
             .in_text(&without_home(&this.directory, &failure.message)),
         ..failure
     });
-    let heard = events.lock();
+    let observed = events.lock();
     let lacks_space = match &ended {
-        Ok(_) => heard.failed_with(FailureCode::NoSpace) > 0 && may_retry(job, this.now()),
+        Ok(_) => observed.failed_with(FailureCode::NoSpace) > 0 && may_retry(job, this.now()),
         Err(failure) if failure.code == FailureCode::NoSpace => may_retry(job, this.now()),
-        Err(failure) => failure.code.is_interruption() && heard.is_short(),
+        Err(failure) => failure.code.is_interruption() && observed.is_short(),
     };
     let mut op = match &ended {
         Err(failure) if failure.code.is_interruption() && this.is_stopping() => {
             // The next start of the node returns the job to the queue.
-            let moved = heard.moved;
-            drop(heard);
+            let moved = observed.moved;
+            drop(observed);
             after_crash::tell(this, &job.id, job.attempts + 1, moved);
             return;
         }
         _ if lacks_space => {
-            let shortage = heard.shortage();
-            let reason = lack::reason(asking, job, &heard, shortage.as_ref());
+            let shortage = observed.shortage();
+            let reason = lack::reason(asking, job, &observed, shortage.as_ref());
             if let Some(shortage) = shortage.filter(|short| short.path.is_some()) {
                 events.reports.live.is_short(&job.id, shortage);
             }
-            backoff(job, this.now(), epoch, reason, &heard)
+            backoff(job, this.now(), epoch, reason, &observed)
         }
-        Ok(summary) => finish(epoch, summary, &heard),
+        Ok(summary) => finish(epoch, summary, &observed),
         Err(failure) if passes(failure.code) || is_hidden(job, failure.code) => {
             let reason = Reason::new(failure.code, clip(&failure.message));
-            backoff(job, this.now(), epoch, reason, &heard)
+            backoff(job, this.now(), epoch, reason, &observed)
         }
         Err(failure) => {
             let code = failure.code;
@@ -69,14 +69,14 @@ pub(super) fn conclude(
                 epoch,
                 outcome: Outcome::Failed,
                 reason: Some(Reason::new(code, clip(&failure.message))),
-                summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
-                bytes: heard.moved.bytes,
-                files: heard.moved.files,
-                failures: heard.groups(),
+                summary: observed.summary.clone().unwrap_or_else(|| "{}".to_owned()),
+                bytes: observed.moved.bytes,
+                files: observed.moved.files,
+                failures: observed.groups(),
             }))
         }
     };
-    drop(heard);
+    drop(observed);
     if let JobOp::Finish(finish) = &mut op {
         last(finish);
     }
@@ -173,18 +173,18 @@ fn is_hidden(job: &Job, code: FailureCode) -> bool {
     asker_of(job).is_some() && is_unproven(code)
 }
 
-fn backoff(job: &Job, now: Timestamp, epoch: u64, reason: Reason, heard: &Observed) -> JobOp {
+fn backoff(job: &Job, now: Timestamp, epoch: u64, reason: Reason, observed: &Observed) -> JobOp {
     JobOp::Backoff {
         epoch,
         reason,
         next_attempt: job.retry.next_attempt(job.retries, now),
-        bytes: heard.moved.bytes,
-        files: heard.moved.files,
+        bytes: observed.moved.bytes,
+        files: observed.moved.files,
     }
 }
 
 /// The end of a job that was done.
-fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
+fn finish(epoch: u64, summary: &Summary, observed: &Observed) -> JobOp {
     let (complete, text) = match summary {
         Summary::Transfer(summary) => (
             summary.status == Status::Complete,
@@ -211,8 +211,8 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
         } else {
             Outcome::Partial
         },
-        reason: match (&heard.late, complete) {
-            (None, true) => heard.without.clone(),
+        reason: match (&observed.late, complete) {
+            (None, true) => observed.without.clone(),
             (Some(late), true) => Some(Reason::new(FailureCode::LateCalls, clip(late))),
             (late, false) => {
                 let late = late.iter().map(|late| format!(" {late}."));
@@ -220,9 +220,9 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
                 Some(Reason::new(FailureCode::EntriesFailed, clip(&text)))
             }
         },
-        summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
-        bytes: heard.moved.bytes,
-        files: heard.moved.files,
-        failures: heard.groups(),
+        summary: observed.summary.clone().unwrap_or_else(|| "{}".to_owned()),
+        bytes: observed.moved.bytes,
+        files: observed.moved.files,
+        failures: observed.groups(),
     }))
 }

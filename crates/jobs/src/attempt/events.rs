@@ -42,7 +42,7 @@ pub(crate) struct AttemptEvents {
     attempt: u32,
     control: Control,
     progress: Arc<Mutex<Option<ProgressView>>>,
-    heard: Mutex<Observed>,
+    observed: Mutex<Observed>,
 }
 
 /// State from all events so far.
@@ -189,7 +189,7 @@ impl AttemptEvents {
             attempt,
             control,
             progress,
-            heard: Mutex::new(Observed {
+            observed: Mutex::new(Observed {
                 recorder: Recorder::open(&reports.this.directory, &job.id, attempt),
                 host: Host::begin(),
                 foresight: Foresight::begin(&reports.this.reader(), job),
@@ -229,18 +229,18 @@ impl AttemptEvents {
     pub(super) fn totals(&self) -> AttemptTotals {
         let progress = self.progress.lock();
         let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
-        let heard = self.lock();
+        let observed = self.lock();
         // Of a job that runs elsewhere, only the progress has the number until the end.
         let elsewhere = progress.as_ref().map_or(0, |progress| progress.failed);
         AttemptTotals {
-            moved: heard.moved,
-            failed: heard.failed.max(elsewhere),
+            moved: observed.moved,
+            failed: observed.failed.max(elsewhere),
             progress,
         }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Observed> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A job of this kind begins.
@@ -253,23 +253,23 @@ impl AttemptEvents {
 
     /// Tells the state of the phase, if it is news.
     pub(crate) fn enter(&self, phase: JobState) {
-        let mut heard = self.lock();
-        if heard.phase == phase {
+        let mut observed = self.lock();
+        if observed.phase == phase {
             return;
         }
-        heard.phase = phase;
-        drop(heard);
+        observed.phase = phase;
+        drop(observed);
         self.report(phase, None);
     }
 
     /// The destination reports the amounts of earlier runs. An attempt that a crash ended may have moved more than its last sample shows.
     fn recover(&self, held: Moved) {
-        let mut heard = self.lock();
-        if held == heard.held || heard.held != Moved::default() {
+        let mut observed = self.lock();
+        if held == observed.held || observed.held != Moved::default() {
             return;
         }
-        heard.held = held;
-        let Some(before) = heard.recorder.before() else {
+        observed.held = held;
+        let Some(before) = observed.recorder.before() else {
             return;
         };
         // An older version did not report the amounts of an attempt.
@@ -279,7 +279,7 @@ impl AttemptEvents {
         let due = held.minus(before.held);
         let attempt = before.attempt;
         // The state may answer late.
-        drop(heard);
+        drop(observed);
         if let Some(earlier) = after_crash::amend(&self.reports, &self.id, attempt, due) {
             self.lock().earlier = earlier;
         }
@@ -300,8 +300,8 @@ impl AttemptEvents {
         // Asked outside of the lock.
         let asks = self.lock().is_behind.clone();
         let behind = asks.is_some_and(|is_behind| is_behind());
-        let mut heard = self.lock();
-        heard.progressed(progress);
+        let mut observed = self.lock();
+        observed.progressed(progress);
         let at = now();
         let bottleneck = progress.bottleneck.as_ref();
         let mut view = ProgressView {
@@ -317,22 +317,22 @@ impl AttemptEvents {
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage),
             bottleneck_text: bottleneck.map(documents::limited),
-            failed: heard.failed,
+            failed: observed.failed,
             stages: progress.stages.clone(),
-            channels: ChannelView::of(progress, &heard.channels),
-            moved: heard.moved,
+            channels: ChannelView::of(progress, &observed.channels),
+            moved: observed.moved,
             ..ProgressView::default()
         };
-        self.foresee(&mut heard, &mut view);
-        self.sampled(&mut heard, &mut view);
-        heard.total = progress.bytes_total;
-        let short = heard
+        self.foresee(&mut observed, &mut view);
+        self.sampled(&mut observed, &mut view);
+        observed.total = progress.bytes_total;
+        let short = observed
             .space
             .as_mut()
             .is_some_and(|space| space.is_short(progress, Instant::now()));
-        heard.short |= short;
-        let phase = heard.phase_of(progress);
-        drop(heard);
+        observed.short |= short;
+        let phase = observed.phase_of(progress);
+        drop(observed);
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
         if short {
             self.control.cancel();
@@ -348,23 +348,23 @@ impl AttemptEvents {
         moved: Moved,
         rate: &dyn Fn() -> Option<f64>,
     ) {
-        let mut heard = self.lock();
-        heard.sums_up();
-        heard.seen(moved);
-        view.moved = heard.moved;
-        self.foresee(&mut heard, &mut view);
+        let mut observed = self.lock();
+        observed.sums_up();
+        observed.seen(moved);
+        view.moved = observed.moved;
+        self.foresee(&mut observed, &mut view);
         // A site that sends its samples knows its host, too; this node has no part in the transfer.
-        if !heard.copies && heard.recorder.is_due() {
-            let done = heard.rate(view.at, view.bytes);
-            let sample = self.sample(&mut heard, &view, rate().unwrap_or(done));
+        if !observed.copies && observed.recorder.is_due() {
+            let done = observed.rate(view.at, view.bytes);
+            let sample = self.sample(&mut observed, &view, rate().unwrap_or(done));
             // The node that controls a divided job also moves a part of it.
             let host = match view.nodes.is_empty() {
                 true => BTreeMap::new(),
                 false => sample.host.clone(),
             };
-            heard.recorder.sample(SampleView { host, ..sample });
+            observed.recorder.sample(SampleView { host, ..sample });
         }
-        drop(heard);
+        drop(observed);
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
 
@@ -380,24 +380,24 @@ impl AttemptEvents {
     /// Copies log lines and samples of another site. Returns whether any of them was new.
     pub(crate) fn copy(&self, site: &str, job: &str, past: JobPast) -> bool {
         let before = self.copied(site, job);
-        let mut heard = self.lock();
-        heard.copies = true;
+        let mut observed = self.lock();
+        observed.copies = true;
         for line in past.lines {
-            heard.recorder.copy_line(site, job, line);
+            observed.recorder.copy_line(site, job, line);
         }
         for sample in past.samples {
-            heard.recorder.copy_sample(site, sample);
+            observed.recorder.copy_sample(site, sample);
         }
-        drop(heard);
+        drop(observed);
         self.copied(site, job) != before
     }
 
     /// Takes the sum of the amounts of all attempts; returns the amounts of this attempt.
     pub(crate) fn ends(&self, sum: Moved) -> Moved {
-        let mut heard = self.lock();
-        heard.sums_up();
-        heard.seen(sum);
-        heard.moved
+        let mut observed = self.lock();
+        observed.sums_up();
+        observed.seen(sum);
+        observed.moved
     }
 
     /// Amounts of this attempt so far.
@@ -405,9 +405,9 @@ impl AttemptEvents {
         self.lock().moved
     }
 
-    fn foresee(&self, heard: &mut Observed, view: &mut ProgressView) {
+    fn foresee(&self, observed: &mut Observed, view: &mut ProgressView) {
         let limits = self.reports.live.limits(&self.id);
-        view.forecast = heard.foresight.foresee(view, &limits);
+        view.forecast = observed.foresight.foresee(view, &limits);
     }
 }
 
@@ -442,11 +442,11 @@ impl EventSink for AttemptEvents {
                 );
             }
             Event::Summary(summary) => {
-                let mut heard = self.lock();
-                heard.ended(summary);
-                let unreported = std::mem::take(&mut heard.unreported);
+                let mut observed = self.lock();
+                observed.ended(summary);
+                let unreported = std::mem::take(&mut observed.unreported);
                 // The state may answer late.
-                drop(heard);
+                drop(observed);
                 after_crash::credit(&self.reports, &self.id, self.attempt, unreported);
             }
             _ => {}

@@ -23,12 +23,12 @@ const WITHIN: Duration = Duration::from_secs(4);
 pub(super) fn reason(
     asking: &Asking,
     job: &Job,
-    heard: &Observed,
+    observed: &Observed,
     shortage: Option<&Shortage>,
 ) -> Reason {
     let place = documents::place(&job.destination);
     let free = |bytes: u64| format!("{} are free there", human_size(bytes));
-    let what = match (shortage, heard.lacking()) {
+    let what = match (shortage, observed.lacking()) {
         (Some(short), _) => {
             let needed = human_size(short.needed);
             format!(
@@ -37,7 +37,7 @@ pub(super) fn reason(
             )
         }
         (None, lacking) => {
-            let found = counted(heard.failed_with(FailureCode::NoSpace), "entry");
+            let found = counted(observed.failed_with(FailureCode::NoSpace), "entry");
             let full = || format!("{found} reported full storage or an exceeded quota");
             let needs = lacking.unwrap_or_else(full);
             match free_there(asking, job) {

@@ -129,11 +129,11 @@ pub(super) fn carry_out(
     let free = (passes_on && !is_brought && job.destination.site != HERE)
         .then(|| lack::free_there(&context.asking, job))
         .flatten();
-    let mut heard = events.lock();
-    heard.begin(verifies, space_watch(job, &prepared, &env, free));
-    heard.is_behind = sharing.as_ref().and_then(Sharing::is_behind);
-    heard.without = relays.and_then(|left| left.from);
-    drop(heard);
+    let mut observed = events.lock();
+    observed.begin(verifies, space_watch(job, &prepared, &env, free));
+    observed.is_behind = sharing.as_ref().and_then(Sharing::is_behind);
+    observed.without = relays.and_then(|left| left.from);
+    drop(observed);
     events.begins(kind);
     if let [site] = prepared.sites.as_slice() {
         events.has_other_end(reached::peer(site));

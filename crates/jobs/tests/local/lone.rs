@@ -134,8 +134,8 @@ fn a_job_runs_at_one_independent_node_and_all_hear_that_it_stops() {
     jobs.cancel(alice(), &id, None).expect("cancelled");
     let both = BTreeSet::from([FIRST.to_owned(), SECOND.to_owned()]);
     let until = Instant::now() + DEADLINE;
-    let heard = |all: &Mutex<BTreeSet<String>>| both.is_subset(&all.lock().expect("no panic"));
-    while !(heard(&sites.stopped) && heard(&sites.revoked)) {
+    let has_both = |all: &Mutex<BTreeSet<String>>| both.is_subset(&all.lock().expect("no panic"));
+    while !(has_both(&sites.stopped) && has_both(&sites.revoked)) {
         assert!(Instant::now() < until, "not all nodes of the site hear it");
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -110,7 +110,7 @@ codes! {
     /// The source is empty, and the deletion would empty the destination.
     EMPTY_SOURCE = 27;
 
-    // The following failures are detected by a client itself. From a peer these numbers have no meaning: see `heard`.
+    // The following failures are detected by a client itself. From a peer these numbers have no meaning: see `received`.
     /// No connection worked for the whole retry time.
     LOST = 64;
     /// The user stopped the transfer at this end.

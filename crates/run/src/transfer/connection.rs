@@ -30,7 +30,7 @@ pub(super) struct Look {
 #[derive(Default)]
 pub(super) struct Following {
     looked: Option<Instant>,
-    heard: LastContact,
+    last_contact: LastContact,
     lost: Option<Lost>,
 }
 
@@ -73,10 +73,10 @@ impl Following {
             .replace(now)
             .map_or(Duration::ZERO, |before| now.duration_since(before));
         match (outage, look) {
-            (Some(_), _) | (None, None) => self.heard.unanswered = Duration::ZERO,
-            (None, Some(look)) => self.heard.listen(look, passed.min(LOOK_MAX)),
+            (Some(_), _) | (None, None) => self.last_contact.unanswered = Duration::ZERO,
+            (None, Some(look)) => self.last_contact.listen(look, passed.min(LOOK_MAX)),
         }
-        let unanswered = self.heard.unanswered;
+        let unanswered = self.last_contact.unanswered;
         if let Some(outage) = outage {
             return self.lose(now, outage.since, outage.patience, false, &outage.why);
         }
@@ -130,7 +130,7 @@ impl Following {
     /// Records that the other end is reached; returns the event if it was lost before.
     pub(super) fn regain(&mut self, now: Instant) -> Option<Event> {
         let lost = self.lost.take()?;
-        self.heard.unanswered = Duration::ZERO;
+        self.last_contact.unanswered = Duration::ZERO;
         Some(Event::ConnectionRegained(ConnectionRegained {
             lost_seconds: tenths(now.duration_since(lost.began)),
             channel: None,
@@ -263,9 +263,9 @@ mod tests {
     fn time_in_which_this_process_stood_still_is_no_silence() {
         let began = Instant::now();
         let mut following = Following::default();
-        for (after, heard) in [(0, 1), (1, 2), (3_600, 2), (3_601, 3)] {
+        for (after, last_contact) in [(0, 1), (1, 2), (3_600, 2), (3_601, 3)] {
             let now = began + Duration::from_secs(after);
-            let event = following.follow(now, None, look(heard, 0), RETRY_FOR);
+            let event = following.follow(now, None, look(last_contact, 0), RETRY_FOR);
             assert_eq!(event, None, "after {after} s");
         }
     }

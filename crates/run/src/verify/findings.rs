@@ -228,19 +228,19 @@ mod tests {
 
     #[test]
     fn progress_counts_what_was_checked_and_what_is_being_read() {
-        let heard = Arc::new(Recorded(Mutex::default()));
+        let recorded = Arc::new(Recorded(Mutex::default()));
         let start = Instant::now();
         let (bytes, files) = (1_000, 2);
-        let findings = Findings::new(Arc::clone(&heard) as _, start, Whole { bytes, files });
+        let findings = Findings::new(Arc::clone(&recorded) as _, start, Whole { bytes, files });
         let after = |millis| start + Duration::from_millis(millis);
-        let last = || match locked(&heard.0).last() {
+        let last = || match locked(&recorded.0).last() {
             Some(Event::Progress(reported)) => {
                 (reported.bytes, reported.files, reported.bytes_per_second)
             }
             other => panic!("{other:?}"),
         };
         findings.progress(after(100));
-        assert!(locked(&heard.0).is_empty(), "too soon");
+        assert!(locked(&recorded.0).is_empty(), "too soon");
         findings.counters().bytes_read.add(300);
         findings.progress(after(1_000));
         assert_eq!(last(), (300, 0, Some(300.0)));

@@ -26,7 +26,7 @@ impl ConsensusReceiver {
 
     /// Answers a message of the consensus from the node with the number `from`. `None` if the kind is
     /// unknown.
-    pub(crate) async fn hear(
+    pub(crate) async fn answer(
         &self,
         raft: &Raft,
         from: u64,

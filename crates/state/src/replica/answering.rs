@@ -23,9 +23,9 @@ impl LastContacts {
 
     /// How many of these nodes answered recently.
     pub(super) fn among(&self, numbers: impl Iterator<Item = u64>) -> usize {
-        let heard = self.lock();
+        let contacts = self.lock();
         numbers
-            .filter_map(|number| heard.get(&number))
+            .filter_map(|number| contacts.get(&number))
             .filter(|at| at.elapsed() < ANSWERING)
             .count()
     }
@@ -39,7 +39,7 @@ impl LastContacts {
 #[derive(Debug)]
 pub(super) struct Noting {
     pub(super) peers: Arc<dyn Peers>,
-    pub(super) heard: LastContacts,
+    pub(super) contacts: LastContacts,
     pub(super) gate: Gate,
 }
 
@@ -56,12 +56,12 @@ impl Peers for Noting {
             return Box::pin(async { Err(closed) });
         }
         let answer = self.peers.call(to, address, kind, message, within);
-        let (heard, gate) = (self.heard.clone(), self.gate.clone());
+        let (contacts, gate) = (self.contacts.clone(), self.gate.clone());
         Box::pin(async move {
             let answer = answer.await?;
             // Votes and receipts that arrive late count for nothing.
             gate.check_message()?;
-            heard.mark(to);
+            contacts.mark(to);
             Ok(answer)
         })
     }

@@ -101,7 +101,7 @@ impl Replica {
         let answering = LastContacts::default();
         options.peers = Arc::new(Noting {
             peers: options.peers,
-            heard: answering.clone(),
+            contacts: answering.clone(),
             gate: options.gate.clone(),
         });
         let directory = Directory::lock(&options.directory)?;
@@ -300,7 +300,7 @@ impl Replica {
     ///
     /// # Errors
     /// The message is for another number, concerns another node than `from`, or is invalid; or the consensus has ended.
-    pub fn hear(&self, from: u64, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+    pub fn answer(&self, from: u64, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
         let own = self.options.voter;
         // A node that left and joined again has the address of its earlier number, but not that number's data.
         if to != own {
@@ -311,7 +311,7 @@ impl Replica {
         self.options.gate.check_message()?;
         self.readiness.contacted(from);
         self.handle().block_on(async {
-            if let Some(answer) = self.receiver.hear(&self.raft, from, kind, message).await {
+            if let Some(answer) = self.receiver.answer(&self.raft, from, kind, message).await {
                 // A leader without a majority may have missed all that another one decided.
                 let is_led = kind == APPEND && answer.is_ok() && !is_marked(message);
                 if is_led {
@@ -319,7 +319,7 @@ impl Replica {
                 }
                 return answer;
             }
-            propose::hear(self, from, kind, message).await
+            propose::answer(self, from, kind, message).await
         })
     }
 

@@ -209,7 +209,7 @@ pub(super) fn no_majority(raft: &Raft, own: u64, answering: &LastContacts) -> Pr
 }
 
 /// Answers a message of another node that is not part of the consensus protocol.
-pub(super) async fn hear(
+pub(super) async fn answer(
     replica: &Replica,
     from: u64,
     kind: &str,

@@ -32,7 +32,7 @@ pub struct Readiness {
     /// Records which other voters answer.
     answering: LastContacts,
     /// When the leader was last heard.
-    heard: Mutex<Option<Instant>>,
+    led_at: Mutex<Option<Instant>>,
     /// When a look last found a leader with a majority; at first the start. A process that was stopped has looked long ago.
     found: Mutex<Instant>,
     options: Options,
@@ -52,7 +52,7 @@ impl Readiness {
             reader,
             state: directory.state(),
             answering,
-            heard: Mutex::new(None),
+            led_at: Mutex::new(None),
             found: Mutex::new(Instant::now()),
             options,
         }
@@ -122,8 +122,8 @@ impl Readiness {
 
     /// The leader has sent entries, or a heartbeat.
     pub(super) fn led(&self) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        *heard = Some(Instant::now());
+        let mut led_at = self.led_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *led_at = Some(Instant::now());
     }
 
     fn check_files(&self) -> Result<(), ProposeError> {
@@ -158,8 +158,8 @@ impl Readiness {
                 false => Err(self.no_majority()),
             };
         }
-        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        match heard.is_some_and(|at| at.elapsed() < within) {
+        let led_at = *self.led_at.lock().unwrap_or_else(PoisonError::into_inner);
+        match led_at.is_some_and(|at| at.elapsed() < within) {
             true => Ok(()),
             false if voters == 0 => Err(ProposeError::NotLeader { leader: None }),
             false => Err(self.no_majority()),

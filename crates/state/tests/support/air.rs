@@ -47,7 +47,7 @@ impl Peers for Carrier {
         let from = self.from;
         Box::pin(async move {
             let to = to.ok_or(io::ErrorKind::NotConnected)?;
-            tokio::task::spawn_blocking(move || to.hear(from, number, kind, &message))
+            tokio::task::spawn_blocking(move || to.answer(from, number, kind, &message))
                 .await
                 .map_err(io::Error::other)?
         })

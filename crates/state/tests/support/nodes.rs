@@ -130,14 +130,14 @@ pub(crate) fn say(
         let mut members = Members(to).all().into_iter();
         own = members.find_map(|(number, member)| {
             // A replica recognises that a message is for another number.
-            let wrong = to.hear(from, number, "probe", b"null");
+            let wrong = to.answer(from, number, "probe", b"null");
             let is_own = wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected);
             (member.votes && is_own).then_some(number)
         });
         own.is_some()
     });
     let message = serde_json::to_vec(message).expect("JSON");
-    to.hear(from, own.expect("a number"), kind, &message)
+    to.answer(from, own.expect("a number"), kind, &message)
 }
 
 #[track_caller]

@@ -124,7 +124,7 @@ pub struct TreeSink {
     pub(crate) committer: Arc<Committer>,
     finisher: Finisher,
     /// An entry has been announced or written, so the destination may have changed.
-    heard: AtomicBool,
+    may_have_changed: AtomicBool,
 }
 
 impl TreeSink {
@@ -223,7 +223,7 @@ impl TreeSink {
             writer,
             committer,
             finisher,
-            heard: AtomicBool::new(false),
+            may_have_changed: AtomicBool::new(false),
         }))
     }
 
@@ -237,7 +237,7 @@ impl Sink for TreeSink {
         if let Some(beacon) = &self.target.config.beacon {
             beacon.begin();
         }
-        self.heard.store(true, Ordering::Relaxed);
+        self.may_have_changed.store(true, Ordering::Relaxed);
         self.planner.plan(records)
     }
 
@@ -251,7 +251,7 @@ impl Sink for TreeSink {
                 message,
             ));
         }
-        self.heard.store(true, Ordering::Relaxed);
+        self.may_have_changed.store(true, Ordering::Relaxed);
         let written = self.writer.write_slice(slice);
         written.map_err(|fault| self.target.with_room(fault))
     }
@@ -262,7 +262,7 @@ impl Sink for TreeSink {
             self.target.acks.durable(&[seq]);
             return Vec::new();
         }
-        self.heard.store(true, Ordering::Relaxed);
+        self.may_have_changed.store(true, Ordering::Relaxed);
         let faults = self.writer.write_bundle(seq, records, contents);
         let faults = faults.into_iter();
         faults.map(|fault| self.target.with_room(fault)).collect()
@@ -314,7 +314,8 @@ impl Sink for TreeSink {
         let goes_on =
             self.planner.unusable.get().is_none() && beacon.is_none_or(|beacon| beacon.has_begun());
         // A member's journal keeps the epoch, and goes with its claim.
-        let keeps = self.heard.load(Ordering::Relaxed) || self.target.config.member.is_some();
+        let keeps =
+            self.may_have_changed.load(Ordering::Relaxed) || self.target.config.member.is_some();
         let begun = keeps && goes_on || self.held.resumed;
         self.committer.stop(begun);
         self.writer.suspend();

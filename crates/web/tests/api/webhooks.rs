@@ -46,15 +46,18 @@ fn receiver(answers: &'static [&'static str]) -> (String, Receiver<Got>) {
                 .map_while(Result::ok)
                 .take_while(|line| !line.is_empty())
                 .collect();
-            let mut heard = Got {
+            let mut received = Got {
                 head,
                 body: String::new(),
             };
-            let length: u64 = heard.header("content-length").parse().unwrap();
-            reader.take(length).read_to_string(&mut heard.body).unwrap();
+            let length: u64 = received.header("content-length").parse().unwrap();
+            reader
+                .take(length)
+                .read_to_string(&mut received.body)
+                .unwrap();
             let answer = answers[number.min(answers.len() - 1)];
             write!(socket, "HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n").unwrap();
-            if sender.send(heard).is_err() {
+            if sender.send(received).is_err() {
                 return;
             }
         }

@@ -44,7 +44,10 @@ fn head(work: &WorkView) -> String {
 fn trouble(work: &WorkView) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(problem) = &work.problem {
-        lines.push(format!("may be outdated, from {}: {problem}", work.reported_by));
+        lines.push(format!(
+            "may be outdated, from {}: {problem}",
+            work.reported_by
+        ));
     }
     if work.waits_for_target {
         lines.push(
@@ -183,7 +186,10 @@ pub(super) fn cluster(view: &ClusterView) -> String {
     );
     let mut lines = Vec::new();
     if let Some(problem) = &view.problem {
-        lines.push(format!("may be outdated, from {}: {problem}", view.reported_by));
+        lines.push(format!(
+            "may be outdated, from {}: {problem}",
+            view.reported_by
+        ));
     }
     lines.extend(problems(view));
     let shown = |line: String| table::cut(&printable(&line), table::width());
@@ -230,7 +236,7 @@ pub(super) fn capacity(node: &ClusterNode) -> [String; 2] {
 /// The state of a node, and for how long it has been lost.
 pub(super) fn state(node: &ClusterNode) -> String {
     match node.heard_ms.filter(|_| node.state.name() == "lost") {
-        Some(heard) => format!("lost for {} s", heard / 1_000),
+        Some(age) => format!("lost for {} s", age / 1_000),
         None => node.state.name().to_owned(),
     }
 }

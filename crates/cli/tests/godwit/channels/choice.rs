@@ -31,13 +31,13 @@ fn contents_in_clear_use_all_paths_and_with_a_named_one_that_one() {
             let to = world.url("10.11.0.2", "one");
             let one = rig.cp(&[&clear[..], &named, &[&to]].concat());
             one.complete();
-            let heard = channels(&one);
+            let reported = channels(&one);
             let name = |channel: &serde_json::Value| channel["name"].to_string();
             assert!(
-                heard
+                reported
                     .iter()
                     .all(|channel| name(channel).contains("to 10.11.1.2")),
-                "{heard:?}"
+                "{reported:?}"
             );
         },
     );

@@ -212,7 +212,9 @@ fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
             });
             let named = named.unwrap_or_else(|| panic!("none is named: {}", process.said()));
             assert_eq!(named["bottleneck"], "network", "{named}");
-            let figure = named["bottleneck_evidence"]["figure"].as_str().expect("text");
+            let figure = named["bottleneck_evidence"]["figure"]
+                .as_str()
+                .expect("text");
             assert!(figure.contains(", channel 1 (c1 "), "{figure}");
             process.signal(Signal::INT);
             process.wait();

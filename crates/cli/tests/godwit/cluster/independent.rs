@@ -59,8 +59,8 @@ fn independent_nodes_share_a_job_and_one_of_them_may_be_lost() {
     let line = ["--limit", "2MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     let shares = wait_until(|| {
-        let heard = there.nodes.iter().filter(|node| !senders(node).is_empty());
-        (heard.count() > 1).then_some(())
+        let receivers = there.nodes.iter().filter(|node| !senders(node).is_empty());
+        (receivers.count() > 1).then_some(())
     });
     let log = site.nodes[0].admin(&["job", "log", &id]).out;
     assert!(shares.is_some(), "two nodes of the destination work: {log}");

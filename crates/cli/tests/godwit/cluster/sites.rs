@@ -68,7 +68,7 @@ pub(super) fn lacks_export(view: &serde_json::Value, name: &str) -> bool {
 }
 
 /// How many nodes of the source sent to the node.
-fn heard(node: &Rig) -> usize {
+fn sender_count(node: &Rig) -> usize {
     senders(node).len()
 }
 
@@ -89,7 +89,7 @@ fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
     assert_eq!(faster.code, Some(0), "{faster:?}");
     let shares = wait_until(|| {
         let mut nodes = there.nodes[1..].iter();
-        nodes.all(|node| heard(node) > 0).then_some(())
+        nodes.all(|node| sender_count(node) > 0).then_some(())
     });
     assert!(
         shares.is_some(),
@@ -148,7 +148,10 @@ fn a_lone_node_sends_to_all_nodes_of_a_cluster_and_hears_from_all_of_them() {
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     assert_complete(&site, &there, 0, &id);
     for node in &there.nodes {
-        assert!(heard(node) > 0, "each node of the destination took a part");
+        assert!(
+            sender_count(node) > 0,
+            "each node of the destination took a part"
+        );
     }
     // A site without a right to write here gets none to what is there from a job with `auto`.
     fs::create_dir(site.nodes[0].export.join("alone")).expect("made");
@@ -240,7 +243,7 @@ fn a_node_whose_export_is_another_file_system_is_left_out() {
     let line = ["--divide", "always", "--limit", "2MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     assert_complete(&site, &there, 0, &id);
-    assert_eq!(heard(&there.nodes[1]), 0);
+    assert_eq!(sender_count(&there.nodes[1]), 0);
     assert!(!there.nodes[1].export.join("copy").exists());
 }
 

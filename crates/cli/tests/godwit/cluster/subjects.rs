@@ -325,12 +325,12 @@ fn a_site_that_is_not_reached_gets_one_text_at_one_time() {
                 (answer.expect_err("nobody is there"), begun.elapsed())
             })
         });
-        let heard = asked.map(|thread| thread.join().expect("asked"));
-        for (refusal, after) in &heard {
-            assert_eq!(*refusal, heard[0].0);
+        let refusals = asked.map(|thread| thread.join().expect("asked"));
+        for (refusal, after) in &refusals {
+            assert_eq!(*refusal, refusals[0].0);
             assert!(*after >= Duration::from_secs(6), "{after:?}");
         }
-        assert_eq!(heard[0].0.code, FailureCode::Unreachable);
+        assert_eq!(refusals[0].0.code, FailureCode::Unreachable);
         drop(banner.join().expect("served"));
     });
     // The operator reads more.

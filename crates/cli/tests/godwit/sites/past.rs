@@ -30,7 +30,7 @@ fn lines(rig: &Rig, id: &str) -> Vec<Value> {
 
 /// An event as the asker gets it. The text on the bottleneck is only for the operator of the site that runs the job.
 #[track_caller]
-fn heard(event: &Value) -> Value {
+fn for_asker(event: &Value) -> Value {
     let mut event = event.clone();
     let fields = event.as_object_mut().expect("an event");
     fields.remove("bottleneck_evidence");
@@ -72,7 +72,7 @@ fn log_and_figures_come_from_the_site_that_runs_the_job_once_each() {
     let copied: Vec<&Value> = all.iter().filter(|line| line["from"].is_object()).collect();
     assert_eq!(copied.len(), expected.len(), "{copied:?} {expected:?}");
     for (line, original) in copied.iter().zip(&expected) {
-        assert_eq!(line["event"], heard(&original["event"]));
+        assert_eq!(line["event"], for_asker(&original["event"]));
         assert_eq!(line["at"], original["at"]);
         let from = json!({"site": "siteS", "job": there, "seq": original["seq"]});
         assert_eq!(line["from"], from);

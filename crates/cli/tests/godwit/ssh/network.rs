@@ -138,7 +138,7 @@ fn a_small_file_needs_no_connection_beside_ssh_and_no_word_after_its_block() {
                     far.rsh()
                 ),
             );
-            let heard = |line: &[&str]| {
+            let recorded = |line: &[&str]| {
                 let mut all = vec!["--data-ports", PORTS];
                 all.extend(line);
                 let mut command = far.command(Some(&pair.near), &all);
@@ -146,10 +146,10 @@ fn a_small_file_needs_no_connection_beside_ssh_and_no_word_after_its_block() {
                 Process::start(&mut command).wait().complete();
             };
             far.write("file", random(300_000, 1));
-            heard(&["file", "far:copy"]);
+            recorded(&["file", "far:copy"]);
             assert_eq!(read(far.path("file")), read(far.home().join("copy")));
             in_one_go(&far.path("up"), &far.path("down"));
-            heard(&["far:copy", "back"]);
+            recorded(&["far:copy", "back"]);
             assert_eq!(read(far.path("file")), read(far.path("back")));
             in_one_go(&far.path("down"), &far.path("up"));
         },
@@ -176,8 +176,8 @@ fn in_one_go(sender: &Path, receiver: &Path) {
     );
     // The recording process may be a moment behind.
     let finished = wait_until(|| {
-        let heard = frames(&read(receiver.to_owned()));
-        heard.iter().find_map(|frame| match frame {
+        let recorded = frames(&read(receiver.to_owned()));
+        recorded.iter().find_map(|frame| match frame {
             Frame::Finished(finished) => Some(finished.seq),
             _ => None,
         })

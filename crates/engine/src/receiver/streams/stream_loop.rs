@@ -23,7 +23,7 @@ pub(super) struct StreamLoop<'a> {
     /// Number of the stream.
     pub(super) id: u64,
     pub(super) stream: &'a mut dyn Stream,
-    heard: Instant,
+    received_at: Instant,
     pub(super) spoke: Instant,
     pub(super) unflushed: u32,
     /// When acknowledgements were last sent.
@@ -52,7 +52,7 @@ impl<'a> StreamLoop<'a> {
             streams,
             id,
             stream,
-            heard: now,
+            received_at: now,
             spoke: now,
             unflushed: 0,
             flushed: now,
@@ -107,16 +107,17 @@ impl<'a> StreamLoop<'a> {
                 let Some((prelude, head)) = self.stream.try_recv()? else {
                     break;
                 };
-                self.heard = Instant::now();
+                self.received_at = Instant::now();
                 // A stream that always has frames never waits, so its measurements are settled here too.
-                self.meter.settle_if_due(self.heard, &self.shared.counters);
+                self.meter
+                    .settle_if_due(self.received_at, &self.shared.counters);
                 self.handle(&prelude, &head)?;
                 if self.leaves {
                     return self.leave();
                 }
                 // A fast stream delivers four blocks in a fraction of that time.
                 if self.unflushed >= limits::ACK_EVERY_BLOCKS
-                    && self.heard.duration_since(self.flushed) >= limits::ACK_DELAY
+                    && self.received_at.duration_since(self.flushed) >= limits::ACK_DELAY
                 {
                     self.flush()?;
                     self.ask_to_leave()?;
@@ -160,10 +161,10 @@ impl<'a> StreamLoop<'a> {
     }
 
     fn wait_stream(&mut self) -> Result<(), StreamLoss> {
-        if self.heard.elapsed() > limits::SILENCE_MAX && self.shared.sink.has_room() {
+        if self.received_at.elapsed() > limits::SILENCE_MAX && self.shared.sink.has_room() {
             return Err(StreamLoss::Silent {
                 peer: self.stream.peer(),
-                seconds: self.heard.elapsed().as_secs(),
+                seconds: self.received_at.elapsed().as_secs(),
             });
         }
         let asked = self.shared.lock_state().asked;
@@ -190,7 +191,7 @@ impl<'a> StreamLoop<'a> {
 
     pub(super) fn flush(&mut self) -> Result<(), StreamLoss> {
         self.unflushed = 0;
-        self.flushed = self.heard;
+        self.flushed = self.received_at;
         self.shared.acks.take(&mut self.ack.items, &mut self.faults);
         self.outgoing.clear();
         self.shared.acks.take_answers(self.id, &mut self.outgoing);

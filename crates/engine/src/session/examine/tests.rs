@@ -65,7 +65,7 @@ fn served(frames: &[u8]) -> (Result<ExaminationEnd, StreamLoss>, Connection) {
     (end, near)
 }
 
-fn hear(near: &mut Connection) -> Frame {
+fn receive(near: &mut Connection) -> Frame {
     receive_frame(near, Duration::from_secs(10)).expect("a frame")
 }
 
@@ -80,11 +80,11 @@ fn a_client_that_never_pauses_does_not_put_off_the_look_at_its_right() {
         panic!("it ended by {end:?}");
     };
     assert_eq!(why.message, "it has expired");
-    assert!(matches!(hear(&mut near), Frame::Opened(_)));
+    assert!(matches!(receive(&mut near), Frame::Opened(_)));
     for _ in 0..FRAMES_A_TURN {
-        assert!(matches!(hear(&mut near), Frame::Pong(_)));
+        assert!(matches!(receive(&mut near), Frame::Pong(_)));
     }
-    let Frame::Error(error) = hear(&mut near) else {
+    let Frame::Error(error) = receive(&mut near) else {
         panic!("more frames were taken in one turn");
     };
     assert_eq!(error.code, ErrorCode::NOT_GRANTED.0);

@@ -265,7 +265,7 @@ impl Flights {
         } else {
             let (at, bytes) = (job.view.at, job.written);
             let written = written.get_or_insert_with(|| Written::first(at, bytes));
-            written.hear(at, bytes);
+            written.add(at, bytes);
         }
         let new = NodeReport {
             node: node.to_owned(),

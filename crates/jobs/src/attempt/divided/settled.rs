@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Waits until no node holds items of a paused job, and takes the amounts of all. Otherwise they would count for the next attempt. A job
 /// that was resumed meanwhile has begun that attempt.
-pub(super) fn hear(this: &ThisNode, id: &str, epoch: u64, events: &AttemptEvents) {
+pub(super) fn take_amounts(this: &ThisNode, id: &str, epoch: u64, events: &AttemptEvents) {
     let reader = this.reader();
     let until = Instant::now() + SETTLED_WITHIN;
     let is_paused = || {

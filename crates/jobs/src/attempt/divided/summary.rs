@@ -34,10 +34,10 @@ pub(super) fn ended(
     notes(work).iter().for_each(|note| events.note(note));
     let (mut summary, groups) = whole(work, base, began.elapsed());
     summary.bottleneck = flights.limited();
-    let mut heard = events.lock();
-    heard.add_groups(groups);
-    heard.sums_up();
-    drop(heard);
+    let mut observed = events.lock();
+    observed.add_groups(groups);
+    observed.sums_up();
+    drop(observed);
     let summary = Summary::Transfer(Box::new(summary));
     events.tell(Event::Summary(summary.clone()));
     summary

@@ -12,7 +12,7 @@ impl AttemptEvents {
     /// The job continues without some nodes of the destination, or with all of them again. If another site asked for the job, it gets no
     /// names of nodes.
     pub(crate) fn goes_on_without(&self, nodes: Option<Reason>, names: bool) {
-        let mut heard = self.lock();
+        let mut observed = self.lock();
         let said = |before: &str, after: &str| {
             let nodes = nodes.as_ref()?;
             let named = match names {
@@ -30,9 +30,9 @@ impl AttemptEvents {
             "Nodes of the destination could not write, and the others did their part.",
             "",
         );
-        heard.without = ended.or_else(|| heard.without.take());
-        let (phase, is_lost) = (heard.phase, heard.lost);
-        drop(heard);
+        observed.without = ended.or_else(|| observed.without.take());
+        let (phase, is_lost) = (observed.phase, observed.lost);
+        drop(observed);
         if !is_lost {
             self.report(phase, now);
         }
@@ -40,12 +40,12 @@ impl AttemptEvents {
 
     /// Nothing reaches the other end: the state gets one report.
     pub(super) fn connection_lost(&self, lost: &ConnectionLost) {
-        let mut heard = self.lock();
-        if lost.channel.is_some() || std::mem::replace(&mut heard.lost, true) {
+        let mut observed = self.lock();
+        if lost.channel.is_some() || std::mem::replace(&mut observed.lost, true) {
             return;
         }
-        let phase = heard.phase;
-        drop(heard);
+        let phase = observed.phase;
+        drop(observed);
         let text = format!(
             "No connection since {}: {}. The attempt continues for up to {} and then ends; the job is then retried.",
             self.reports.this.now().utc(),
@@ -59,10 +59,10 @@ impl AttemptEvents {
     }
 
     pub(super) fn connection_regained(&self) {
-        let mut heard = self.lock();
-        if std::mem::replace(&mut heard.lost, false) {
-            let phase = heard.phase;
-            drop(heard);
+        let mut observed = self.lock();
+        if std::mem::replace(&mut observed.lost, false) {
+            let phase = observed.phase;
+            drop(observed);
             self.report(phase, None);
         }
     }

@@ -17,22 +17,22 @@ impl AttemptEvents {
     }
 
     /// Takes a sample, if one is due, and adds the figures of the hosts to the view.
-    pub(super) fn sampled(&self, heard: &mut Observed, view: &mut ProgressView) {
-        if let Some(node) = &heard.other_end {
+    pub(super) fn sampled(&self, observed: &mut Observed, view: &mut ProgressView) {
+        if let Some(node) = &observed.other_end {
             view.other_host = hosts::of_other(&self.reports.asking, node);
         }
-        if heard.recorder.is_due() {
-            let rate = heard.rate(view.at, heard.written);
-            let sample = self.sample(heard, view, rate);
-            heard.recorder.sample(sample);
+        if observed.recorder.is_due() {
+            let rate = observed.rate(view.at, observed.written);
+            let sample = self.sample(observed, view, rate);
+            observed.recorder.sample(sample);
         }
-        let last = heard.recorder.last();
+        let last = observed.recorder.last();
         view.host = last.map_or_else(BTreeMap::new, |sample| sample.host.clone());
     }
 
     pub(super) fn sample(
         &self,
-        heard: &mut Observed,
+        observed: &mut Observed,
         view: &ProgressView,
         rate: f64,
     ) -> SampleView {
@@ -44,11 +44,11 @@ impl AttemptEvents {
             bytes_per_second: rate,
             streams: view.streams,
             moved: view.moved,
-            held: heard.held,
+            held: observed.held,
             bottleneck: view.bottleneck,
             forecast: view.forecast,
             stages: view.stages.clone(),
-            host: heard.host.figures(),
+            host: observed.host.figures(),
             other_host: view.other_host.clone(),
             nodes: view.nodes.clone(),
             site: None,

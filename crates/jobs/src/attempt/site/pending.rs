@@ -111,8 +111,8 @@ pub(crate) fn run(context: &Context) {
                 ));
             }
         }
-        if hear(context, &mut follower) || is_due {
-            tell_all(context);
+        if add_changed(context, &mut follower) || is_due {
+            notify_all(context);
         }
         std::thread::sleep(LOOK_EVERY);
     }
@@ -124,7 +124,7 @@ fn follow(this: &ThisNode) -> Follower {
 }
 
 /// Adds the jobs that another site may run and that were paused or ended since the last look. Whether there are any.
-fn hear(context: &Context, follower: &mut Follower) -> bool {
+fn add_changed(context: &Context, follower: &mut Follower) -> bool {
     let reader = context.this.reader();
     let mut any = false;
     loop {
@@ -188,7 +188,7 @@ pub(super) fn is_old(this: &ThisNode, job: &Job) -> bool {
 }
 
 /// Sends the notices of all jobs to their sites. A site that does not answer is asked for one job only.
-fn tell_all(context: &Context) {
+fn notify_all(context: &Context) {
     let mut away = HashSet::new();
     for id in context.notices.all() {
         if context.this.is_stopping() {

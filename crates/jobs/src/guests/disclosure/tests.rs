@@ -147,11 +147,11 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
         FailureCode::EntriesFailed,
         FailureCode::HomeUnusable,
     ] {
-        let heard = reason(Reason::new(code, "dtn1, of 192.0.2.1"));
-        assert_eq!(heard.code, code);
+        let shown = reason(Reason::new(code, "dtn1, of 192.0.2.1"));
+        assert_eq!(shown.code, code);
         assert!(
-            !heard.text.contains("dtn1") && heard.text.len() > 10,
-            "{heard:?}"
+            !shown.text.contains("dtn1") && shown.text.len() > 10,
+            "{shown:?}"
         );
     }
     let unknown = reason(Reason::new(Code::of_word("a_newer_code"), "dtn1"));

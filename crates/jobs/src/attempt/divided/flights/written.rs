@@ -30,7 +30,7 @@ impl Written {
     }
 
     /// Takes a report.
-    pub(super) fn hear(&mut self, at: Timestamp, written: u64) {
+    pub(super) fn add(&mut self, at: Timestamp, written: u64) {
         // The clock of the node was set back.
         if at < self.latest_at {
             (self.sampled_at, self.since) = (at, 0);
@@ -64,7 +64,7 @@ mod tests {
     fn a_rate_is_that_of_the_reports_whenever_they_are_asked_for() {
         let mut written = Written::first(Timestamp(0), 0);
         let report = |written: &mut Written, second: i64, bytes| {
-            written.hear(Timestamp(second * 1_000), bytes);
+            written.add(Timestamp(second * 1_000), bytes);
         };
         report(&mut written, 1, 10);
         report(&mut written, 2, 20);
@@ -90,7 +90,7 @@ mod tests {
     fn bytes_for_an_earlier_controller_are_no_rate() {
         let mut written = Written::first(Timestamp(1), 12_500_000);
         assert_eq!(written.sample(), 0.0);
-        written.hear(Timestamp(1_001), 12_500_500);
+        written.add(Timestamp(1_001), 12_500_500);
         assert_eq!(written.sample(), 500.0);
     }
 }
