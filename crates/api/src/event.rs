@@ -84,18 +84,18 @@ pub enum Event {
 /// Receives the events of a job. May be called from any thread.
 pub trait EventSink: Send + Sync {
     /// Receives one event.
-    fn tell(&self, event: Event);
+    fn emit(&self, event: Event);
 
     /// Sends information that needs no action.
     fn note(&self, message: &str) {
-        self.tell(Event::Note {
+        self.emit(Event::Note {
             message: message.to_owned(),
         });
     }
 
     /// Reports why the job cannot continue.
     fn error(&self, failure: &Failure) {
-        self.tell(Event::Error(failure.into()));
+        self.emit(Event::Error(failure.into()));
     }
 }
 

@@ -180,7 +180,7 @@ impl StrangerAction {
 }
 
 /// Receives news about transfers; must return quickly.
-pub type HearTransfers = dyn Fn(&TransferNews) + Send + Sync;
+pub type NewsSink = dyn Fn(&TransferNews) + Send + Sync;
 
 /// The first places of many, with a note about the others.
 #[must_use]

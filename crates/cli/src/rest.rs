@@ -55,7 +55,7 @@ pub(crate) fn run(
         }
         for Unoffered { path, fault, .. } in offers.faults.drain(..) {
             failed += 1;
-            output.tell(Event::Failed(Failed::named(path, fault.message)));
+            output.emit(Event::Failed(Failed::named(path, fault.message)));
         }
     }
     for note in own.notes() {

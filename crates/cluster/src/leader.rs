@@ -66,14 +66,14 @@ impl<'a> Leader<'a> {
                     Err(error) => return Err(words(error)),
                 }
             }
-            if row.number != number && shared.live.lock().tell_lost(row.number, now) {
+            if row.number != number && shared.live.lock().report_lost(row.number, now) {
                 (shared.config.log)(&format!(
                     "cluster: the node {} is silent; its jobs move to other nodes",
                     row.name
                 ));
                 let done = shared.propose(Op::Lost(row.name.clone()));
                 done.map_err(|error| {
-                    shared.live.lock().tell_again(row.number);
+                    shared.live.lock().report_again(row.number);
                     words(error)
                 })?;
             }

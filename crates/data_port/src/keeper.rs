@@ -220,7 +220,7 @@ fn conclude(shared: &Shared, session: &Session, until: Option<Instant>) {
     let claim = &session.claim;
     if let Some(end) = session.engine.end() {
         let reported = news::ended(&session.start, session.began, &session.engine, &end);
-        shared.operator.tell(&reported);
+        shared.operator.report(&reported);
     }
     match until {
         Some(until) if claim.holds_journal() => shared.table.hold(&claim.transfer, until),

@@ -39,7 +39,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_api::ask::{AnswerBuffer, AnswerCluster, AnswerJobs};
-use godwit_api::record::HearTransfers;
+use godwit_api::record::NewsSink;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 use godwit_run::Process;
@@ -111,7 +111,7 @@ pub struct DaemonConfig {
     /// Receives connections that use a protocol other than data inside TLS; no bytes were read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Receives reports about each transfer and refusal.
-    pub tells: Arc<HearTransfers>,
+    pub tells: Arc<NewsSink>,
     /// Writes other lines to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }

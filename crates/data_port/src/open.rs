@@ -176,7 +176,7 @@ fn run(
     drop(entering);
     shared
         .operator
-        .tell(&TransferNews::Started(session.start.clone()));
+        .report(&TransferNews::Started(session.start.clone()));
     if shared.stopping() {
         session.engine.cancel("the daemon was stopped");
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use godwit_api::ask::Refusal;
 use godwit_api::failure::{FailureCode, Scope};
-use godwit_api::record::{HearTransfers, StrangerAction, TransferNews, TransferRefusal};
+use godwit_api::record::{NewsSink, StrangerAction, TransferNews, TransferRefusal};
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open};
 
@@ -17,7 +17,7 @@ use crate::noise::Noise;
 
 /// Reports to the operator.
 pub(crate) struct Operator {
-    tells: Arc<HearTransfers>,
+    tells: Arc<NewsSink>,
     log: Arc<dyn Fn(&str) + Send + Sync>,
     /// Bounds what peers can cause.
     pub(crate) noise: Noise,
@@ -33,7 +33,7 @@ impl Operator {
     }
 
     /// Reports a transfer.
-    pub(crate) fn tell(&self, news: &TransferNews) {
+    pub(crate) fn report(&self, news: &TransferNews) {
         (self.tells)(news);
     }
 
@@ -51,7 +51,7 @@ impl Operator {
 
     /// Counts a stranger, and logs its action, unless strangers caused too many lines recently.
     pub(crate) fn log_stranger(&self, did: StrangerAction, line: &str) {
-        self.tell(&TransferNews::Stranger(did));
+        self.report(&TransferNews::Stranger(did));
         match self.noise.line(Instant::now()) {
             Some(0) => self.log(line),
             Some(more) => self.log(&format!(
@@ -85,7 +85,7 @@ impl Operator {
         };
         // A stranger chooses the text of the places.
         let request_of_peer = request.filter(|_| !is_stranger);
-        self.tell(&TransferNews::Refused(TransferRefusal {
+        self.report(&TransferNews::Refused(TransferRefusal {
             identity: peer.to_string(),
             peer: address.to_owned(),
             direction: request.map(news::direction),
@@ -122,7 +122,7 @@ impl Operator {
     }
 
     fn report_refusal(&self, peer: IdentityId, address: &str, no: &Refusal, left_out: u64) {
-        self.tell(&TransferNews::Refused(TransferRefusal {
+        self.report(&TransferNews::Refused(TransferRefusal {
             identity: peer.to_string(),
             peer: address.to_owned(),
             direction: None,
@@ -134,7 +134,7 @@ impl Operator {
 
     /// Counts a stranger. Returns whether its refusal is worth a line, which is false if there were many recently.
     fn is_worth_a_line(&self, did: StrangerAction) -> bool {
-        self.tell(&TransferNews::Stranger(did));
+        self.report(&TransferNews::Stranger(did));
         did != StrangerAction::Join && self.noise.line(Instant::now()).is_some()
     }
 }

@@ -42,7 +42,7 @@ pub(crate) trait Places: Send + Sync {
     ) -> Result<Vec<SourcePlace>, Denial>;
 
     /// Whether a dry run may report the existing entries of its destination. An agent's client may see all entries.
-    fn may_tell(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
+    fn may_reveal(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl Places for Exports {
         Ok(sources)
     }
 
-    fn may_tell(&self, who: &Who, path: &[u8]) -> Result<(), Denial> {
+    fn may_reveal(&self, who: &Who, path: &[u8]) -> Result<(), Denial> {
         let ExportPath::Below(export, below) = find(&self.exports, path)? else {
             return Ok(());
         };

@@ -99,10 +99,12 @@ fn run(
     let counted_as = shared.places.counted_as(peer);
     let start = news::started(transfer, peer, stream, request, &counted_as);
     let since = news::now();
-    shared.operator.tell(&TransferNews::Started(start.clone()));
+    shared
+        .operator
+        .report(&TransferNews::Started(start.clone()));
     let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);
     let reported = news::verified(start, since, (one.entries, one.failed), served);
-    shared.operator.tell(&reported);
+    shared.operator.report(&reported);
     Ok(())
 }
 

@@ -146,7 +146,7 @@ fn a_node_that_sends_signs_without_end_holds_up_no_further_question() {
     let world = World::new();
     let World { site, asker, .. } = &world;
     let question = Question::Cluster(Box::new(ClusterQuestion::Status { of: "c".to_owned() }));
-    let (tell, flooded) = sync_channel(1);
+    let (sender, flooded) = sync_channel(1);
     thread::scope(|scope| {
         let is_asked = scope.spawn(|| {
             let mut first = world.meet(0);
@@ -160,7 +160,7 @@ fn a_node_that_sends_signs_without_end_holds_up_no_further_question() {
             for _ in 0..400 {
                 first.send(&sign, &[]).expect("sent");
             }
-            tell.send(()).expect("the test waits");
+            sender.send(()).expect("the test waits");
             // The asker has closed this connection, and has made another one.
             !is_asked_on(&mut first) && is_asked_on(&mut world.meet(0))
         });

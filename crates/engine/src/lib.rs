@@ -102,7 +102,7 @@ pub enum End {
 
 impl End {
     /// Ends the wait of a stream: at once, unless the transfer finished and the peer may still ask for the last frame.
-    pub(crate) fn tell(&self, waker: &Waker) {
+    pub(crate) fn end_wait(&self, waker: &Waker) {
         match self {
             Self::Finished(_) => waker.wake(),
             Self::Cancelled(_) | Self::Failed { .. } => waker.end(),

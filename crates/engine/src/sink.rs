@@ -84,7 +84,7 @@ pub struct Ending<'a> {
 
 impl Ending<'_> {
     /// Sends news to the other end and its user.
-    pub fn tell(&mut self, notice: Notice) {
+    pub fn notify(&mut self, notice: Notice) {
         (self.say)(Some(notice));
     }
 

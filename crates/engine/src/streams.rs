@@ -115,7 +115,7 @@ impl StreamTable {
     }
 
     /// Stores the sender's report on a stream.
-    pub(crate) fn tell(&self, id: u64, sending: SendingStream) {
+    pub(crate) fn set_reported(&self, id: u64, sending: SendingStream) {
         if let Some(row) = lock(&self.rows).get_mut(&id) {
             row.reported = Some(sending);
         }

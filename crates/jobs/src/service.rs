@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::AskSites;
-use godwit_api::record::HearTransfers;
+use godwit_api::record::NewsSink;
 use godwit_api::rest::{ChangeJob, JobList, JobProgress, JobView, NewJob};
 use godwit_run::local::ExportedFiles;
 use godwit_state::{
@@ -67,7 +67,7 @@ pub struct JobsConfig {
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
     /// Hears of each attempt.
-    pub tells: Arc<HearTransfers>,
+    pub tells: Arc<NewsSink>,
     /// Writes any other line to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }

@@ -80,7 +80,7 @@ pub(crate) fn start(
         },
         exported: served,
         make_env: Arc::new(make_env),
-        tells: news.hearer(),
+        tells: news.news_sink(),
         log: Arc::new(log::line),
     };
     Jobs::start(config, Arc::clone(&opened.replica)).map_err(Failure::local)

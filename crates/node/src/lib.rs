@@ -121,7 +121,7 @@ fn serve(
     let with_origins = values.with_origins();
     let shown = api::Shown::new(&jobs, &cluster, &process, &pool);
     let mut api = api::start(settings, &plan, with_origins, shown, home, &identity)?;
-    news.count(api.hearer());
+    news.count(api.news_sink());
     let config = DaemonConfig {
         process,
         listen: plan.listen,
@@ -146,7 +146,7 @@ fn serve(
         cluster: Some(Arc::new(cluster.clone())),
         buffer: Some(pool.answers()),
         web: plan.manage.is_empty().then(|| api.taker()),
-        tells: news.hearer(),
+        tells: news.news_sink(),
         log,
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;

@@ -90,7 +90,7 @@ pub(crate) fn warn(text: &str) {
 }
 
 /// Writes the outcome of a transfer.
-pub(crate) fn tell(news: &TransferNews) {
+pub(crate) fn write_news(news: &TransferNews) {
     match news {
         TransferNews::Started(start) => started(start),
         TransferNews::Ended(record) => ended(record),

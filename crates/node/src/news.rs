@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use godwit_api::record::{HearTransfers, TransferNews};
+use godwit_api::record::{NewsSink, TransferNews};
 use godwit_api::settings::ServeSettings;
 
 use crate::accounting::Accounting;
@@ -14,7 +14,7 @@ use godwit_run::Home;
 pub(crate) struct News {
     accounting: Arc<Accounting>,
     /// The figures of the API, once it is there.
-    figures: Arc<OnceLock<Arc<HearTransfers>>>,
+    figures: Arc<OnceLock<Arc<NewsSink>>>,
 }
 
 impl News {
@@ -27,16 +27,16 @@ impl News {
     }
 
     /// Makes the figures count all later news.
-    pub(crate) fn count(&self, figures: Arc<HearTransfers>) {
+    pub(crate) fn count(&self, figures: Arc<NewsSink>) {
         // There is one API.
         let _ = self.figures.set(figures);
     }
 
     /// Returns the function that takes news.
-    pub(crate) fn hearer(&self) -> Arc<HearTransfers> {
+    pub(crate) fn news_sink(&self) -> Arc<NewsSink> {
         let (accounting, figures) = (Arc::clone(&self.accounting), Arc::clone(&self.figures));
         Arc::new(move |news: &TransferNews| {
-            log::tell(news);
+            log::write_news(news);
             if let Some(figures) = figures.get() {
                 figures(news);
             }

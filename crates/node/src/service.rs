@@ -75,7 +75,7 @@ impl Ends {
 /// Reports to the service manager, if there is one, that the node serves. From now on it also reports, as often as the manager asks for,
 /// that the node is alive: its state can be read.
 pub(crate) fn ready(jobs: &Jobs) {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
     };
@@ -85,7 +85,7 @@ pub(crate) fn ready(jobs: &Jobs) {
             // An error is reported to the caller that asks for something. A thread that hangs here sends no more, and the manager restarts
             // the node.
             let _ = jobs.replica().reader().last_event();
-            tell(&[NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
             std::thread::sleep(limit.max(WATCHDOG_LEAST) / 3);
         }
     };
@@ -97,10 +97,10 @@ pub(crate) fn ready(jobs: &Jobs) {
 
 /// Tells the service manager that the node stops, and no longer answers for its life.
 pub(crate) fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     // Without a service manager this fails, which is usual.
     let _ = sd_notify::notify(states);
 }

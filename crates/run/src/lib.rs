@@ -84,11 +84,11 @@ impl Runner {
 }
 
 /// Reports that a job cannot begin, with a summary if the reader expects one.
-pub fn tell_refusal(env: &Env, events: &dyn EventSink, failure: &Failure) {
+pub fn emit_refusal(env: &Env, events: &dyn EventSink, failure: &Failure) {
     events.error(failure);
     // Another program always waits for a summary.
     if failure.code != FailureCode::Usage || env.tells.is_some() {
         let summary = transfer::failed_summary(env, failure);
-        events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+        events.emit(Event::Summary(Summary::Transfer(Box::new(summary))));
     }
 }

@@ -215,7 +215,7 @@ impl Reports {
             failed.add(fault);
         }
         if let Some(listener) = &self.listener {
-            listener.tell(Event::Fault(fault.clone()));
+            listener.emit(Event::Fault(fault.clone()));
         }
     }
 

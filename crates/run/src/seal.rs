@@ -176,7 +176,7 @@ fn seal(
     }
     let count = differences.len() as u64;
     for (path, difference) in differences {
-        tell(events, path, &difference);
+        report_difference(events, path, &difference);
     }
     let bytes = std::fs::metadata(&generation).map_or(0, |about| about.len());
     Ok(Outcome {
@@ -344,7 +344,7 @@ pub(crate) fn failed(error: Error) -> Failure {
 }
 
 /// Reports a difference between data and its history.
-pub(crate) fn tell(events: &dyn EventSink, path: String, difference: &Difference) {
+pub(crate) fn report_difference(events: &dyn EventSink, path: String, difference: &Difference) {
     let path = path.into_bytes();
     let (code, message) = match difference {
         Difference::Missing => (FailureCode::Missing, "not found".to_owned()),
@@ -368,11 +368,11 @@ pub(crate) fn tell(events: &dyn EventSink, path: String, difference: &Difference
         ),
         Difference::Unread(reason) => (FailureCode::Unread, reason.clone()),
         Difference::Extra => {
-            events.tell(Event::Extra { path });
+            events.emit(Event::Extra { path });
             return;
         }
     };
-    events.tell(Event::Different(Different {
+    events.emit(Event::Different(Different {
         path,
         kind: code.into(),
         message,

@@ -131,7 +131,7 @@ pub(crate) fn run(
             job.conclude(report)
         }
         Err(failure) => {
-            crate::tell_refusal(env, &**events, &failure);
+            crate::emit_refusal(env, &**events, &failure);
             Err(failure)
         }
     }
@@ -234,7 +234,7 @@ impl Job<'_> {
         });
         let report = self.without_resuming(report);
         if self.env.tells.is_some() {
-            self.run.events.tell(Event::Ended {});
+            self.run.events.emit(Event::Ended {});
         }
         let mut report = self.seal(self.finish_reports(report));
         // A dry run does not read the input to its end, so the size is unknown.
@@ -242,7 +242,7 @@ impl Job<'_> {
             report.summary.bytes = None;
         }
         if self.settings.reports.stats && report.summary.began {
-            self.run.events.tell(stats_of(&report));
+            self.run.events.emit(stats_of(&report));
         }
         let Report {
             failure,
@@ -264,7 +264,7 @@ impl Job<'_> {
         let is_usage = |failure: &Failure| failure.code == FailureCode::Usage;
         // A usage error is not a transfer and has no summary. But another program always waits for a summary.
         if !failure.as_ref().is_some_and(is_usage) || self.env.tells.is_some() {
-            self.run.events.tell(Event::Summary(summary.clone()));
+            self.run.events.emit(Event::Summary(summary.clone()));
         }
         failure.map_or(Ok(summary), Err)
     }

@@ -153,8 +153,8 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
         ..Options::new(home.path())
     };
     let replica = Replica::open(options.clone()).expect("new");
-    let (tell, reported) = std::sync::mpsc::sync_channel(64);
-    replica.on_end(move |ended| tell.send(ended.to_string()).expect("heard"));
+    let (sender, reported) = std::sync::mpsc::sync_channel(64);
+    replica.on_end(move |ended| sender.send(ended.to_string()).expect("heard"));
     replica
         .propose_blocking(command(1, Op::Level(3)))
         .expect_err("it ends");

@@ -119,9 +119,9 @@ fn set(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     crate::check(answer)
 }
 
-/// Calls `tell` for each address.
+/// Calls `act` for each address.
 #[expect(unsafe_code, reason = "getifaddrs, for which rustix has no form")]
-fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
+fn each(mut act: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the call writes one pointer, to the given address.
     crate::check(unsafe { libc::getifaddrs(&raw mut first) })?;
@@ -135,7 +135,7 @@ fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
             // SAFETY: the address belongs to an entry of the list, and has the length of its family.
             .and_then(|address| unsafe { read(address) });
         if let Some(address) = address {
-            tell(entry, address);
+            act(entry, address);
         }
     }
     Ok(())

@@ -206,7 +206,7 @@ impl Due {
                     }
                     Failing::Again => return,
                 };
-                self.queue.tell(&format!(
+                self.queue.log(&format!(
                     "buffer: {path} cannot go to its place: {reason}; {then}"
                 ));
             }

@@ -312,7 +312,7 @@ impl Request {
         let Err(detail) = need.check(&caller) else {
             return Ok(caller);
         };
-        // The line of the audit log follows in the turns of the user (`refusals::tell`).
+        // The line of the audit log follows in the turns of the user (`refusals::log_refusals`).
         self.is_of(&caller);
         if let Some(member) = &self.member {
             member.prove(&caller.name, caller.credential())?;

@@ -177,7 +177,7 @@ pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<b
 }
 
 /// Publishes the progress of running jobs while streams are open, until the server stops.
-pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+pub(crate) async fn report_progress(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut ticks = interval(PROGRESS_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reported: HashMap<String, Timestamp> = HashMap::new();

@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use godwit_api::record::{HearTransfers, TransferNews};
+use godwit_api::record::{NewsSink, TransferNews};
 use thiserror::Error;
 use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
@@ -203,7 +203,7 @@ impl Web {
             let pushes = graphite::run(Arc::clone(&app), to, graphite_every, stopping.clone());
             runtime.spawn(pushes);
         }
-        runtime.spawn(hub::tell_progress(Arc::clone(&app), stopping));
+        runtime.spawn(hub::report_progress(Arc::clone(&app), stopping));
         Ok(Self {
             runtime: Some(runtime),
             app,
@@ -269,7 +269,7 @@ impl Web {
 
     /// Returns a function that counts transfers in the figures.
     #[must_use]
-    pub fn hearer(&self) -> Arc<HearTransfers> {
+    pub fn news_sink(&self) -> Arc<NewsSink> {
         let app = Arc::clone(&self.app);
         Arc::new(move |news: &TransferNews| match news {
             TransferNews::Ended(record) => app.metrics.transferred(record),

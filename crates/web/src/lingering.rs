@@ -62,7 +62,7 @@ pub(crate) fn length_of(headers: &HeaderMap) -> Option<u64> {
 
 impl Leftover {
     /// Announces the end of the connection, if the body was left unread and is not small.
-    pub(crate) fn tell<B>(&self, response: &mut Response<B>) {
+    pub(crate) fn announce_end<B>(&self, response: &mut Response<B>) {
         if self.closes && !self.ended.load(Ordering::SeqCst) {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);

@@ -50,10 +50,10 @@ impl Hasher {
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let turn = self.turns.take(turns::holder()).await?;
-        let (tell, reported) = oneshot::channel();
+        let (sender, reported) = oneshot::channel();
         let job = move || {
             // The caller may have stopped waiting. The turn ends only now all the same.
-            let _ = tell.send(compute());
+            let _ = sender.send(compute());
             drop(turn);
         };
         let fault = "internal error: the thread for passwords is gone. Please report it";

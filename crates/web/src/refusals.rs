@@ -43,7 +43,7 @@ impl Proven {
 }
 
 /// Logs a refusal to a known user.
-pub(crate) async fn tell(
+pub(crate) async fn log_refusals(
     State(app): State<Arc<App>>,
     mut request: Request,
     next: Next,

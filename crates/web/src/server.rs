@@ -124,13 +124,15 @@ impl Connections {
         };
         match shaken {
             Ok(Ok(stream)) => self.serve(stream, peer, place).await,
-            Ok(Err(error)) => self.tell(&format!("{peer}: no TLS connection to the API: {error}")),
+            Ok(Err(error)) => {
+                self.log_line(&format!("{peer}: no TLS connection to the API: {error}"))
+            }
             Err(_elapsed) => {}
         }
     }
 
     /// Writes a line about a connection, unless there are too many of them.
-    fn tell(&self, line: &str) {
+    fn log_line(&self, line: &str) {
         if self.lines.take(&key(&[]), 1, Instant::now()).is_ok() {
             (self.log)(line);
         }
@@ -180,7 +182,7 @@ impl Connections {
             () = ended => {}
             () = connected.displaced() => {}
             () = cut.0.notified() => {
-                self.tell(&format!("{peer}: the client does not read the answer; the connection was closed"));
+                self.log_line(&format!("{peer}: the client does not read the answer; the connection was closed"));
             }
         }
         drop(place);
@@ -228,7 +230,7 @@ async fn answer(
     }
     let (request, leftover) = linger(request);
     let mut response = router.call(request.map(Body::new)).await?;
-    leftover.tell(&mut response);
+    leftover.announce_end(&mut response);
     waiting.begin();
     Ok(response.map(|body| {
         Body::new(Kept {

@@ -78,7 +78,7 @@ pub struct EventLog {
 }
 
 impl EventSink for EventLog {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         self.events().push(event);
         self.more.notify_all();
     }

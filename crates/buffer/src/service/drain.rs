@@ -359,7 +359,7 @@ impl Arrivals {
     }
 
     /// Writes a line to the log of the node, unless there were many lately.
-    pub fn tell(&self, line: &str) {
+    pub fn log(&self, line: &str) {
         let line = lock(&self.0.desk.lines).take(line, Instant::now());
         if let Some(line) = line {
             (self.0.log)(&line);

@@ -19,7 +19,7 @@ use godwit_proto::ErrorCode;
 use godwit_proto::agent::{Errand, Start, Started};
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, EventDetail, NameList, Process, Runner, SshClient,
-    SshTarget, StartedAgent, client_tls, tell_refusal,
+    SshTarget, StartedAgent, client_tls, emit_refusal,
 };
 
 use super::list::ReceivedList;
@@ -231,6 +231,6 @@ impl Connector for ErrandConnector {
 pub(super) fn failed(home: &Home, failure: &Failure) -> Exit {
     let started = Instant::now();
     let output = Output::new(true, false, started, None);
-    tell_refusal(&env(home, started), &output, failure);
+    emit_refusal(&env(home, started), &output, failure);
     failure.code.into()
 }

@@ -22,7 +22,7 @@ use godwit_run::{
     Control, DESTINATIONS_MAX, Env, NameList, Process, Runner, SharedReads, read_selection,
 };
 
-use self::outcome::{Done, tell_all};
+use self::outcome::{Done, report_all};
 use super::copy::{endpoints, plain_env, refuse_reports};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -94,7 +94,7 @@ pub(super) fn run(
         running.push(begin(&surroundings, number, copy, output)?);
     }
     let done = wait(running, &signalled);
-    Ok(tell_all(&done, &shared.figures(), settings.json))
+    Ok(report_all(&done, &shared.figures(), settings.json))
 }
 
 /// The provisions that all destinations share.

@@ -27,7 +27,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
                 print("no transfer runs");
             }
             for one in &found {
-                tell(&one.running, json);
+                show(&one.running, json);
             }
         }
         [rate] => {
@@ -94,11 +94,11 @@ fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
 }
 
 fn set(home: &Home, found: &Found, limit: u64, json: bool) -> Result<(), Failure> {
-    tell(&running::set_limit(home, found, limit)?, json);
+    show(&running::set_limit(home, found, limit)?, json);
     Ok(())
 }
 
-fn tell(running: &TransferStatus, json: bool) {
+fn show(running: &TransferStatus, json: bool) {
     if json {
         // Plain fields always become JSON.
         print_data(&serde_json::to_string(running).unwrap_or_default());

@@ -150,7 +150,7 @@ impl Asker<'_> {
         path.mtu_bytes = info.path_mtu_bytes;
         path.segment_bytes = info.segment_bytes;
         path.mtu_bytes_back = answer.way.map_or(0, |way| way.path_mtu_bytes);
-        tell_mtu(path, findings);
+        report_mtu(path, findings);
     }
 
     /// Whether the client can be dialled, at each address.
@@ -195,7 +195,7 @@ impl Asker<'_> {
     }
 }
 
-fn tell_mtu(path: &Path, findings: &mut Findings) {
+fn report_mtu(path: &Path, findings: &mut Findings) {
     let (there, back) = (path.mtu_bytes, path.mtu_bytes_back);
     let known: Vec<u32> = [there, back].into_iter().filter(|mtu| *mtu > 0).collect();
     let Some(least) = known.iter().min() else {

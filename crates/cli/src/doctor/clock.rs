@@ -58,7 +58,7 @@ impl Difference {
     }
 
     /// Adds the difference to the findings.
-    pub(super) fn tell(&self, whose: &str, findings: &mut Findings) {
+    pub(super) fn report(&self, whose: &str, findings: &mut Findings) {
         let (seconds, word) = match self.ahead_seconds() {
             ahead if ahead < 0.0 => (-ahead, "behind"),
             ahead => (ahead, "ahead of"),
@@ -132,7 +132,7 @@ mod tests {
                 uncertainty: Duration::from_millis(uncertain_ms),
             };
             let mut findings = Findings::default();
-            difference.tell("dtn2", &mut findings);
+            difference.report("dtn2", &mut findings);
             assert_eq!(
                 findings.all[0].level.name(),
                 level,

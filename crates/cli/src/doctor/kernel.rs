@@ -154,7 +154,7 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
 
 fn congestion(path: Option<&Path>, findings: &mut Findings) {
     let is_far = path.is_some_and(|path| path.round_trip >= FAR);
-    let mut tell = |used: &str, at: &str, first: &str| {
+    let mut add = |used: &str, at: &str, first: &str| {
         if is_far && !used.starts_with("bbr") {
             let mend = format!("{at}as root: {first}sysctl -w net.ipv4.tcp_congestion_control=bbr");
             let message = format!(
@@ -170,13 +170,13 @@ fn congestion(path: Option<&Path>, findings: &mut Findings) {
             true => "",
             false => "modprobe tcp_bbr; ",
         };
-        tell(&used, "", first);
+        add(&used, "", first);
     }
     if let Some((path, machine)) = path.and_then(|path| Some((path, path.machine.as_ref()?)))
         && !machine.congestion.is_empty()
     {
         let at = format!("on {}, ", path.whose);
-        tell(&machine.congestion, &at, "modprobe tcp_bbr; ");
+        add(&machine.congestion, &at, "modprobe tcp_bbr; ");
     }
 }
 

@@ -147,7 +147,7 @@ fn look_there(
             path.round_trip = path.round_trip.min(shortest);
             report_path(path, findings);
             if let Some(clock) = clock {
-                clock.tell(asker.whose, findings);
+                clock.report(asker.whose, findings);
                 path.clock = Some(clock);
             }
         }

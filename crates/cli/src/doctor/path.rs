@@ -41,7 +41,7 @@ impl Watched {
 }
 
 impl EventSink for Watched {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let Event::Progress(progress) = event else {
             return;
         };

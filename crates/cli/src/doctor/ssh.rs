@@ -193,7 +193,7 @@ fn measure(asker: &mut Asker<'_>, path: &mut Path, findings: &mut Findings) {
                 },
             );
             if let Some(clock) = clock {
-                clock.tell(asker.whose, findings);
+                clock.report(asker.whose, findings);
                 path.clock = Some(clock);
             }
         }
@@ -327,7 +327,7 @@ impl Reaching {
                 .collect(),
             Err(why) => vec![("all".to_owned(), why.to_string())],
         };
-        self.tell(&from_here, &from_there, findings);
+        self.report(&from_here, &from_there, findings);
         let mut ways = first.into_iter().chain(
             arrivals
                 .iter()
@@ -337,7 +337,7 @@ impl Reaching {
         ways.find_map(|mut stream| greet(&mut stream).then_some(stream))
     }
 
-    fn tell(
+    fn report(
         &self,
         from_here: &[(String, String)],
         from_there: &[(String, String)],

@@ -198,7 +198,7 @@ impl Output {
 
     fn summary(&self, summary: &Summary, event: &Event) {
         let elapsed = self.started.elapsed();
-        self.with(State::tell_rest);
+        self.with(State::report_rest);
         match summary {
             Summary::Transfer(summary) => {
                 let began = summary.began;
@@ -228,7 +228,7 @@ impl Output {
     /// Prints the last text, below which no bar is drawn.
     pub(crate) fn last(&self, text: &str) {
         self.with(|state| {
-            state.tell_rest();
+            state.report_rest();
             if let Form::Bar(bar) = &state.form {
                 bar.clear();
             }
@@ -241,9 +241,9 @@ impl Output {
         self.verbose || state.flood.admits(what, code)
     }
 
-    fn with(&self, tell: impl FnOnce(&mut State)) {
+    fn with(&self, act: impl FnOnce(&mut State)) {
         // No panic of another thread leaves this state half changed.
-        tell(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -266,7 +266,7 @@ impl Line {
 }
 
 impl EventSink for Output {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let seen = &event;
         match seen {
             Event::Started(started) => self.render(seen, |state| {
@@ -383,7 +383,7 @@ impl State {
     }
 
     /// Counts the lines that people did not see.
-    fn tell_rest(&mut self) {
+    fn report_rest(&mut self) {
         for line in self.flood.rest() {
             self.beside(&line);
         }

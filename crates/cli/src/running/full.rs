@@ -48,7 +48,7 @@ impl StopsWhenFull {
     }
 
     /// Reports once why the transfer ends.
-    fn tell_once(&self) {
+    fn report_once(&self) {
         let failure = {
             let mut seen = self.lock();
             match std::mem::replace(&mut seen.is_told, true) {
@@ -88,7 +88,7 @@ impl Seen {
 }
 
 impl EventSink for StopsWhenFull {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let is = |failed: &Failed, code: FailureCode| {
             failed
                 .code
@@ -100,14 +100,14 @@ impl EventSink for StopsWhenFull {
                 let mut seen = self.lock();
                 seen.full.get_or_insert_with(|| (failed, Instant::now()));
             }
-            Event::Error(_) if self.lock().full.is_some() => self.tell_once(),
+            Event::Error(_) if self.lock().full.is_some() => self.report_once(),
             Event::Summary(Summary::Transfer(mut summary)) if self.lock().full.is_some() => {
-                self.tell_once();
+                self.report_once();
                 if summary.status == Status::Interrupted {
                     summary.status = Status::Partial;
                     summary.blame = Blame::from(FailureCode::NoSpace);
                 }
-                self.events.tell(Event::Summary(Summary::Transfer(summary)));
+                self.events.emit(Event::Summary(Summary::Transfer(summary)));
             }
             Event::Progress(progress) => {
                 {
@@ -117,9 +117,9 @@ impl EventSink for StopsWhenFull {
                         seen.arrived = progress.bytes;
                     }
                 }
-                self.events.tell(Event::Progress(progress));
+                self.events.emit(Event::Progress(progress));
             }
-            other => self.events.tell(other),
+            other => self.events.emit(other),
         }
         if self.lock().ends() {
             self.control.cancel();

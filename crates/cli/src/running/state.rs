@@ -83,7 +83,7 @@ impl Steered {
 }
 
 impl EventSink for Steered {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let begun = match &event {
             Event::Started(started) => Some(started.clone()),
             Event::ConnectionLost(lost) if lost.channel.is_none() => {
@@ -96,7 +96,7 @@ impl EventSink for Steered {
             }
             _ => None,
         };
-        self.events.tell(event);
+        self.events.emit(event);
         if let Some(started) = begun
             && let Err(message) = self.begin(&started)
         {

@@ -70,7 +70,7 @@ impl Peer<'_> {
         let mut first_byte = None;
         let mut refused = 0;
         while reader.body().is_none() {
-            refused = self.tell_refused(refused);
+            refused = self.report_refused(refused);
             if self.interrupted.load(Ordering::Relaxed) {
                 self.process.terminate();
                 return Err(Refusal::own(
@@ -122,7 +122,7 @@ impl Peer<'_> {
     }
 
     /// Says at once that a password was wrong: the terminal shows the question of ssh, and not why ssh asks again.
-    fn tell_refused(&self, before: usize) -> usize {
+    fn report_refused(&self, before: usize) -> usize {
         let refused = self.process.refused().max(before);
         if refused > before {
             complain(&format!(

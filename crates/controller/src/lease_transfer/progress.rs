@@ -57,7 +57,7 @@ impl ProgressSink {
 }
 
 impl EventSink for ProgressSink {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let lock = || self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Event::Channels(channels) = &event {
             lock().clone_from(&channels.channels);
@@ -126,13 +126,13 @@ mod tests {
         let mut progress = Progress::default();
         progress.moved.files = 3;
         progress.moved.bytes = 300;
-        sink.tell(Event::Progress(progress));
+        sink.emit(Event::Progress(progress));
         let summary = TransferSummary {
             files: 18,
             bytes: Some(1_800),
             ..TransferSummary::default()
         };
-        sink.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+        sink.emit(Event::Summary(Summary::Transfer(Box::new(summary))));
         let moved = flight.lock().expect("no panic").moved();
         assert_eq!((moved.files, moved.bytes), (18, 1_800));
         assert_eq!(flight.lock().expect("no panic").written(), 1_800);
@@ -154,9 +154,9 @@ mod tests {
                 },
                 ..TransferSummary::default()
             };
-            sink.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+            sink.emit(Event::Summary(Summary::Transfer(Box::new(summary))));
             // The next try of the same items has progress before its end.
-            sink.tell(Event::Progress(Progress::default()));
+            sink.emit(Event::Progress(Progress::default()));
         };
         ended(Some(0.25), None, Some(9));
         ended(Some(f64::NAN), Some(f64::MAX), None);

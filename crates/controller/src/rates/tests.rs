@@ -203,7 +203,7 @@ fn each_node_has_its_part_whatever_was_seen() {
 #[test]
 fn a_destination_that_stalls_while_others_do_not_is_passed_over_for_a_while() {
     let mut rates = Rates::default();
-    let mut tell = |seconds: u32, reported: [f64; 2]| {
+    let mut spread = |seconds: u32, reported: [f64; 2]| {
         for _ in 0..seconds {
             let reported = reported.iter().enumerate().map(|(at, rate)| Traffic {
                 node: format!("s{at}"),
@@ -217,10 +217,10 @@ fn a_destination_that_stalls_while_others_do_not_is_passed_over_for_a_while() {
         rates.spread(&["s0", "s1"], &["d0", "d1"], &[Some(0), Some(1)])
     };
     let (ring, others) = (vec![vec![0], vec![1]], vec![vec![0], vec![0]]);
-    assert_eq!(tell(20, [1e8, 1e8]), ring);
-    assert_eq!(tell(STALLS_AFTER - 1, [1e8, 1.0]), ring);
-    assert_eq!(tell(1, [1e8, 1.0]), others);
+    assert_eq!(spread(20, [1e8, 1e8]), ring);
+    assert_eq!(spread(STALLS_AFTER - 1, [1e8, 1.0]), ring);
+    assert_eq!(spread(1, [1e8, 1.0]), others);
     // Both of them do, as where the source is slow.
-    assert_eq!(tell(PASSED_OVER_FOR, [0.0, 0.0]), ring);
-    assert_eq!(tell(20, [0.0, 0.0]), ring);
+    assert_eq!(spread(PASSED_OVER_FOR, [0.0, 0.0]), ring);
+    assert_eq!(spread(20, [0.0, 0.0]), ring);
 }

@@ -80,7 +80,7 @@ const DAMAGED: &str = "the journal of an earlier run of this transfer is damaged
 
 /// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. The client of an agent may see the
 /// paths of the user's files.
-pub(super) fn tell_damage(shared: &Shared, peer: IdentityId, prepared: &mut PreparedDestination) {
+pub(super) fn report_damage(shared: &Shared, peer: IdentityId, prepared: &mut PreparedDestination) {
     let Some(damage) = &mut prepared.recovered.damage else {
         return;
     };

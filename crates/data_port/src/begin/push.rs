@@ -16,7 +16,7 @@ use godwit_tree::select::Select;
 use godwit_tree::{DestinationPlace, DestinationRequest, Earlier, Keeper, PreparedDestination};
 
 use super::apart::{Marked, marked};
-use super::free::{prepare, tell_damage};
+use super::free::{prepare, report_damage};
 use super::request_terms::{HolderRights, entered, kept_at, select_of};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
@@ -38,7 +38,7 @@ impl<'a> Beginning<'a, '_> {
         )?;
         if is_dry(self.request) {
             let destination = &self.request.destination;
-            self.shared.places.may_tell(&who, destination)?;
+            self.shared.places.may_reveal(&who, destination)?;
         }
         match target {
             Target::Null => self.push_to_nothing(),
@@ -95,13 +95,13 @@ impl<'a> Beginning<'a, '_> {
             &request.destination,
             &asked,
         )?;
-        let may_list = shared.places.may_tell(who, &request.destination);
+        let may_list = shared.places.may_reveal(who, &request.destination);
         prepared.config.hides_names = request.may_not_list || may_list.is_err();
         let may_read = shared.places.may_read(who, &request.destination);
         prepared.config.hides_contents = request.may_not_read || may_read.is_err();
         prepared.config.keeper = Arc::new(Keeper::new(kept_at(gives_owners, request)));
         let (resumed, arrived) = (prepared.recovered.resumed, prepared.arrived());
-        tell_damage(shared, self.peer, &mut prepared);
+        report_damage(shared, self.peer, &mut prepared);
         let Marked {
             prepared,
             beacon,

@@ -68,7 +68,7 @@ impl Closing {
         };
         let mut say = |notice: Option<Notice>| match notice {
             Some(notice) => {
-                self.tell_here(&notice);
+                self.report_here(&notice);
                 notices.add(notice);
             }
             None => notices.flush(),
@@ -90,7 +90,7 @@ impl Closing {
     }
 
     /// Reports a notice to the user at this end, if there is one.
-    fn tell_here(&self, notice: &Notice) {
+    fn report_here(&self, notice: &Notice) {
         if notice.kind == NoticeKind::DELETED {
             self.shared.config.observer.item(&Item {
                 action: Action::Delete,

@@ -104,7 +104,7 @@ impl Shared {
         } = &mut *state;
         let end = ended.get_or_insert(end);
         for waker in streams.values() {
-            end.tell(waker);
+            end.end_wait(waker);
         }
         self.acks.over.set();
         drop(state);

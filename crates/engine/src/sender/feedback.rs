@@ -83,7 +83,7 @@ impl Feedback {
         }
         // Released before the end is published, because other threads may react to the end.
         drop(state);
-        self.shared.tell_done(&done);
+        self.shared.report_done(&done);
         for item in delivered {
             if let Desc::Bundle(records) = item.desc
                 && let Some(records) = Arc::into_inner(records)
@@ -132,8 +132,8 @@ impl Feedback {
                     .add(state.items.written(seq));
                 if let Some(item) = state.items.durable(seq) {
                     self.shared.counters.bytes_durable.add(item.content);
-                    let tell = self.shared.config.observer.wants_entries();
-                    let files = state.take_done(&item.desc, tell.then_some(done));
+                    let wanted = self.shared.config.observer.wants_entries();
+                    let files = state.take_done(&item.desc, wanted.then_some(done));
                     self.shared.counters.files_done.add(files);
                     return Some(item);
                 }
@@ -226,7 +226,7 @@ impl Feedback {
     }
 
     /// Reports the number of failed entries without names, once no stream is left on which the names could arrive.
-    pub(super) fn tell_unnamed(&self) {
+    pub(super) fn report_unnamed(&self) {
         let mut state = self.shared.lock_state();
         if state.end.is_none() || state.streams.count() > 0 {
             return;

@@ -251,7 +251,7 @@ impl Shared {
     }
 
     /// Reports completed entries. Do not call this under the state's lock: the observer may be slow.
-    pub(super) fn tell_done(&self, records: &[Record]) {
+    pub(super) fn report_done(&self, records: &[Record]) {
         for record in records {
             self.config.observer.entry_done(record);
         }

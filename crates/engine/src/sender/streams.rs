@@ -88,7 +88,7 @@ impl Streams {
             .table
             .detach(id, stream, &self.shared.counters);
         self.shared.lock_state().detach(id);
-        self.feedback.tell_unnamed();
+        self.feedback.report_unnamed();
         let result = self.shared.counters.channels.detach(member, result);
         if result.is_err() {
             self.shared.counters.streams_lost.add(1);

@@ -279,12 +279,12 @@ pub(super) fn open_watched(
 ) -> Opening {
     let stops = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (tell, reported) = mpsc::sync_channel(1);
+        let (sender, reported) = mpsc::sync_channel(1);
         let stops = &stops;
         let builder = std::thread::Builder::new().name("gw-open".to_owned());
         let opens = builder.spawn_scoped(scope, move || {
             // The receiver waits until this thread has ended.
-            let _ = tell.send(open_transfer(client, open, stops));
+            let _ = sender.send(open_transfer(client, open, stops));
         });
         if opens.is_err() {
             // If no thread can be started, the display is not updated, and an interrupt has no effect until the answer

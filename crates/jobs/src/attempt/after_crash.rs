@@ -11,7 +11,7 @@ use crate::attempt::reports::Reports;
 use crate::basis::this_node::ThisNode;
 
 /// Reports to the state the amounts of an attempt whose claim ended first. Returns whether the state took the report.
-pub(super) fn tell(this: &ThisNode, id: &str, attempt: u32, moved: Moved) -> bool {
+pub(super) fn report_amounts(this: &ThisNode, id: &str, attempt: u32, moved: Moved) -> bool {
     let level = Agreed(&this.reader()).level();
     let is_known = level.is_ok_and(|level| level >= LEVEL_MOVED);
     if !is_known || moved == Moved::default() {
@@ -40,7 +40,7 @@ pub(crate) fn recover(reports: &Reports) {
         let mut samples = samples.unwrap_or_default().into_iter().rev();
         let last = samples.find(|one| one.attempt == attempt.number && one.site.is_none());
         if let Some(last) = last
-            && tell(&reports.this, &id, attempt.number, last.moved)
+            && report_amounts(&reports.this, &id, attempt.number, last.moved)
         {
             account(reports, &id, &attempt, last.moved);
         }
@@ -57,7 +57,7 @@ pub(super) fn amend(reports: &Reports, id: &str, number: u32, due: Moved) -> Opt
     if attempt.node != reports.this.name || missing == Moved::default() {
         return None;
     }
-    if !tell(&reports.this, id, number, due) {
+    if !report_amounts(&reports.this, id, number, due) {
         return None;
     }
     account(reports, id, &attempt, missing);
@@ -75,7 +75,7 @@ pub(super) fn credit(reports: &Reports, id: &str, attempt: u32, unreported: Move
     let mut lost = earlier.rev().filter(|one| one.number < attempt);
     if let Some(lost) = lost.next()
         && level.is_ok_and(|level| level >= LEVEL_EARLIER_AMOUNTS)
-        && tell(&reports.this, id, lost.number, lost.moved.plus(unreported))
+        && report_amounts(&reports.this, id, lost.number, lost.moved.plus(unreported))
     {
         account(reports, id, &lost, unreported);
     }
@@ -90,6 +90,6 @@ fn account(reports: &Reports, id: &str, attempt: &Attempt, moved: Moved) {
     if moved != Moved::default()
         && let Ok(Some(job)) = reports.this.reader().job(id)
     {
-        Recording::tell_lost(&*reports.tells, &job, attempt, moved);
+        Recording::report_lost(&*reports.tells, &job, attempt, moved);
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn conclude(
             // The next start of the node returns the job to the queue.
             let moved = observed.moved;
             drop(observed);
-            after_crash::tell(this, &job.id, job.attempts + 1, moved);
+            after_crash::report_amounts(this, &job.id, job.attempts + 1, moved);
             return;
         }
         _ if lacks_space => {
@@ -89,7 +89,7 @@ pub(super) fn settle(job: &Job, op: &JobOp, events: &AttemptEvents) {
     let this = &events.reports.this;
     let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, events.moved());
     if moved.bytes_again > 0 {
-        after_crash::tell(this, id, attempt, moved);
+        after_crash::report_amounts(this, id, attempt, moved);
     }
     let mut plain = None;
     loop {
@@ -100,7 +100,7 @@ pub(super) fn settle(job: &Job, op: &JobOp, events: &AttemptEvents) {
             Err(ProposeError::Refused(
                 CommandError::Stale { .. } | CommandError::NotFound { .. },
             )) => {
-                after_crash::tell(this, id, attempt, moved);
+                after_crash::report_amounts(this, id, attempt, moved);
                 return;
             }
             Err(ProposeError::Refused(error)) => {

@@ -412,7 +412,7 @@ impl AttemptEvents {
 }
 
 impl EventSink for AttemptEvents {
-    fn tell(&self, mut event: Event) {
+    fn emit(&self, mut event: Event) {
         if let Event::Summary(summary) = &mut event {
             manifest::hide_path(summary);
         }

@@ -70,7 +70,7 @@ impl ClaimFence {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = || self.stops.load(Ordering::SeqCst) >= stops;
         while !self.is_left_behind() && !self.is_over.load(Ordering::SeqCst) && !is_known() {
-            match self.tell() {
+            match self.repeat_report() {
                 Ok(()) => self.stops.store(stops, Ordering::SeqCst),
                 Err(ProposeError::Refused(_)) => self.ends(),
                 // A fence that said no stays closed.
@@ -85,7 +85,7 @@ impl ClaimFence {
     }
 
     /// Repeats a report that the state knows already. The state takes it from the holder of the claim only.
-    fn tell(&self) -> Result<(), ProposeError> {
+    fn repeat_report(&self) -> Result<(), ProposeError> {
         let job = self.this.reader().job(&self.job)?;
         let moving = job.filter(|job| job.epoch == self.epoch && job.state.moves());
         let Some(job) = moving else {

@@ -101,7 +101,7 @@ fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
 }
 
 /// Writes to the log of a cancelled job which leftovers it has, and how to remove them.
-pub(crate) fn tell(asking: &Asking, job: &Job, events: &AttemptEvents) {
+pub(crate) fn report(asking: &Asking, job: &Job, events: &AttemptEvents) {
     let reader = asking.this.reader();
     let is_cancelled = |job: Job| job.state == JobState::Cancelled;
     if !reader

@@ -4,7 +4,7 @@
 use godwit_api::event::{Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::record::{
-    HearTransfers, TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
+    NewsSink, TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
 };
 use godwit_api::rest::{HERE, ProgressView, Timestamp};
 use godwit_state::{Attempt, Job, Moved, StoredPlace};
@@ -27,7 +27,7 @@ pub(crate) struct AttemptTotals {
 
 impl Recording {
     /// Tells that an attempt begins.
-    pub(crate) fn begin(tells: &HearTransfers, job: &Job) -> Self {
+    pub(crate) fn begin(tells: &NewsSink, job: &Job) -> Self {
         let start = start_of(job, job.attempts.saturating_add(1));
         tells(&TransferNews::Started(start.clone()));
         Self {
@@ -37,7 +37,7 @@ impl Recording {
     }
 
     /// Reports the amounts of an attempt that ended with the node, without a report of its end.
-    pub(crate) fn tell_lost(tells: &HearTransfers, job: &Job, attempt: &Attempt, moved: Moved) {
+    pub(crate) fn report_lost(tells: &NewsSink, job: &Job, attempt: &Attempt, moved: Moved) {
         let record = TransferRecord {
             start: start_of(job, attempt.number),
             started: attempt.started,
@@ -57,7 +57,7 @@ impl Recording {
     /// Tells how it ended.
     pub(crate) fn end(
         self,
-        tells: &HearTransfers,
+        tells: &NewsSink,
         ended: &Result<Summary, Failure>,
         did: AttemptTotals,
     ) {

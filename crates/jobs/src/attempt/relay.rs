@@ -416,7 +416,7 @@ impl Answered {
 }
 
 impl EventSink for Answered {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         // A check reports its progress twice a second.
         if matches!(event, Event::Different(_)) || self.job.is_cancelled() {
             self.ends.cancel();
@@ -438,7 +438,7 @@ impl First {
 }
 
 impl EventSink for First {
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         let text = match event {
             Event::Different(found) => format!(
                 "{}: {}",
@@ -468,10 +468,10 @@ mod tests {
     fn a_check_that_finds_no_difference_ends_with_its_job() {
         let job = Control::default();
         let answered = Answered::of(&job);
-        answered.tell(Event::Progress(Progress::default()));
+        answered.emit(Event::Progress(Progress::default()));
         assert!(!answered.ends.is_cancelled());
         job.cancel();
-        answered.tell(Event::Progress(Progress::default()));
+        answered.emit(Event::Progress(Progress::default()));
         assert!(answered.ends.is_cancelled());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use godwit_api::record::HearTransfers;
+use godwit_api::record::NewsSink;
 
 use crate::asking::Asking;
 use crate::attempt::live::Live;
@@ -15,5 +15,5 @@ pub(crate) struct Reports {
     /// Asks for the hosts at other ends.
     pub(crate) asking: Arc<Asking>,
     /// Hears of each attempt.
-    pub(crate) tells: Arc<HearTransfers>,
+    pub(crate) tells: Arc<NewsSink>,
 }

@@ -79,7 +79,7 @@ impl Checks<'_> {
                 let what = format!("{place}: the site answered another question");
                 return Err(Failure::new(FailureCode::PeerFailed, what));
             };
-            self.tell_sealed(place, &sealed);
+            self.report_sealed(place, &sealed);
             differing = differing.saturating_add(sealed.differing);
         }
         match differing {
@@ -177,7 +177,7 @@ impl Checks<'_> {
     }
 
     /// Writes the new generation, and files that differ, to the log of the job.
-    fn tell_sealed(&self, place: &Place, sealed: &Sealed) {
+    fn report_sealed(&self, place: &Place, sealed: &Sealed) {
         let note = |text: &str| self.events.note(&clip(text));
         let file = String::from_utf8_lossy(&sealed.file.0);
         let files = counted(sealed.files, "file");
@@ -249,9 +249,9 @@ mod tests {
     fn an_owner_that_may_not_list_reads_no_names_of_the_destination() {
         let damaged = Refusal::new(FailureCode::Io, "/in/run/secret.mov: damaged");
         assert_eq!(unnamed(damaged.clone(), || true), damaged);
-        let told = unnamed(damaged, || false);
+        let named = unnamed(damaged, || false);
         assert_eq!(
-            (told.code, &*told.message),
+            (named.code, &*named.message),
             (FailureCode::Io.into(), UNNAMED)
         );
         // Reasons of other kinds name the place of the job alone.

@@ -73,7 +73,7 @@ pub(crate) fn start(
             let message = "a thread of the job panicked; see the node's log";
             Some(Err(Failure::new(FailureCode::Internal, message)))
         });
-        left::tell(&own.local.asking, &job, &events);
+        left::report(&own.local.asking, &job, &events);
         if let Some(ended) = ended {
             if let Some(recording) = recording {
                 recording.end(&*own.reports.tells, &ended, events.totals());

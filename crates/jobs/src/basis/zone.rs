@@ -40,7 +40,7 @@ pub(crate) struct UnknownZones(BTreeSet<String>);
 
 impl UnknownZones {
     /// Logs once for each limit and schedule that its time zone is not known. A corrected zone that is wrong again is logged again.
-    pub(crate) fn tell(&mut self, reader: &Reader, log: &dyn Fn(&str)) -> Result<(), JobsError> {
+    pub(crate) fn report(&mut self, reader: &Reader, log: &dyn Fn(&str)) -> Result<(), JobsError> {
         let limits = reader.objects::<Limit>()?.into_iter();
         let limits = limits.map(|limit| {
             let what = format!("limit {}", limit.id());

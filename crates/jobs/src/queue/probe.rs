@@ -217,7 +217,7 @@ fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known:
                 None => (None, SiteState::new(now)),
             };
             if state.see(answers, now) {
-                tell(&asking.this, one, answers);
+                report_answer(&asking.this, one, answers);
                 say(&asking.this, &one.site, answers);
             }
             known.insert(identity.clone(), (answers, state));
@@ -231,7 +231,7 @@ fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known:
 }
 
 /// Says in the log that a site went or came back.
-fn tell(this: &ThisNode, one: &Wanted, answers: bool) {
+fn report_answer(this: &ThisNode, one: &Wanted, answers: bool) {
     let name = &one.site.name;
     let line = match answers {
         true => {

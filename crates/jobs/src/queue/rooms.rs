@@ -32,13 +32,13 @@ impl Rooms {
         if !lock(&self.0).insert(export.clone()) {
             return None;
         }
-        let (tell, reported) = mpsc::sync_channel(1);
+        let (sender, reported) = mpsc::sync_channel(1);
         let (looking, own) = (Arc::clone(&self.0), export.clone());
         let spawned = Builder::new().name("gw-room".to_owned()).spawn(move || {
             let free = look();
             lock(&looking).remove(&own);
             // The receiver of a late answer is gone.
-            let _ = tell.try_send(free);
+            let _ = sender.try_send(free);
         });
         if spawned.is_err() {
             lock(&self.0).remove(&export);

@@ -87,7 +87,7 @@ pub(crate) fn run(queue: &Queue) {
         restarted = restarted || ready.is_ok();
         let passed = ready
             .and_then(|()| history.prune(&queue.this, queue.keep_history))
-            .and_then(|()| zones.tell(&reader, &*queue.this.log))
+            .and_then(|()| zones.report(&reader, &*queue.this.log))
             .and_then(|()| pass(queue, &reader, &mut seen));
         let sleep = match passed {
             Ok(sleep) => {

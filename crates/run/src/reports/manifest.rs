@@ -351,7 +351,7 @@ impl Keeper {
         state.verifier = None;
         for (name, message) in state.unreadable.drain(..) {
             let why = format!("not in the manifest: {message}");
-            output.tell(Event::Failed(Failed::named(name, why)));
+            output.emit(Event::Failed(Failed::named(name, why)));
         }
         let unreadable = state.unreadable_count;
         let lines = state.lines.take();
@@ -483,7 +483,7 @@ impl State {
                 let mut line = Vec::new();
                 encode_entry(entry, *kind, &mut line);
                 line.pop();
-                output.tell(Event::Entry { line });
+                output.emit(Event::Entry { line });
                 Ok(())
             }
             None => Ok(()),

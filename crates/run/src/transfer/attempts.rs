@@ -66,14 +66,14 @@ impl AttemptRecord<'_> {
     }
 
     /// Records the meaning of a local destination, before anything is written to it.
-    pub(super) fn tell_place(&self, prepared: Option<&PreparedDestination>) {
+    pub(super) fn report_place(&self, prepared: Option<&PreparedDestination>) {
         if let Some(prepared) = prepared {
-            self.tell_placed(prepared.into, prepared.config.tag);
+            self.report_placed(prepared.into, prepared.config.tag);
         }
     }
 
     /// Records the meaning of the destination, before anything is sent to it.
-    pub(super) fn tell_placed(&self, into: bool, tag: u64) {
+    pub(super) fn report_placed(&self, into: bool, tag: u64) {
         if let Some(attempts) = self.env.attempts.as_ref().filter(|_| !self.is_dry) {
             attempts.placed(into, tag);
         }

@@ -31,7 +31,7 @@ pub(super) struct ChannelReports {
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// Reports the bytes of each channel. A transfer with one channel reports nothing.
-pub(super) fn tell_at_end(
+pub(super) fn report_at_end(
     events: &dyn EventSink,
     figures: Vec<ChannelFigures>,
     took: Duration,
@@ -43,7 +43,7 @@ pub(super) fn tell_at_end(
         channel.bytes_per_second = Some(rate.round());
     }
     if channels.len() > 1 {
-        events.tell(Event::Channels(Channels {
+        events.emit(Event::Channels(Channels {
             channels,
             seconds: elapsed_seconds(started),
             at_end: true,
@@ -70,7 +70,7 @@ pub(super) fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
 
 impl ChannelReports {
     /// Reports the current channels. A transfer with one channel reports nothing. May be called at any rate.
-    pub(super) fn tell(
+    pub(super) fn report(
         &mut self,
         events: &dyn EventSink,
         figures: Vec<ChannelFigures>,
@@ -85,11 +85,11 @@ impl ChannelReports {
                 Event::ConnectionRegained(regained) => regained.seconds = elapsed_seconds(started),
                 _ => {}
             }
-            events.tell(event);
+            events.emit(event);
         }
         let has_new = self.rates(&mut channels, now);
         if channels.len() > 1 && has_new {
-            events.tell(Event::Channels(Channels {
+            events.emit(Event::Channels(Channels {
                 channels,
                 seconds: elapsed_seconds(started),
                 at_end: false,

@@ -106,7 +106,7 @@ impl<'a> Ends<'a> {
             absolute,
             shown,
         } = self.sources(sources)?;
-        let missing = places::tell_missing(self.job, missing);
+        let missing = places::report_missing(self.job, missing);
         let transfer = TransferId([0; 16]);
         let root_names = names.clone();
         let prepared = match destination {
@@ -127,7 +127,7 @@ impl<'a> Ends<'a> {
             || self.job.pipes.nowhere(),
             |prepared| prepared.mapped.clone(),
         );
-        self.job.record().tell_place(prepared.as_ref());
+        self.job.record().report_place(prepared.as_ref());
         let digest = prepared.as_ref().map_or_else(
             || self.job.settings.digest,
             |prepared| prepared.config.digest,

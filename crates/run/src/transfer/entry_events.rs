@@ -42,7 +42,7 @@ impl Observer for EntryEvents {
             _ => fault.message.clone(),
         };
         self.events
-            .tell(Event::Failed(failed_event(failed, message)));
+            .emit(Event::Failed(failed_event(failed, message)));
         self.reports.entry_failed(failed);
         if let Some(work) = &self.work {
             work.failed(failed);
@@ -71,7 +71,7 @@ impl Observer for EntryEvents {
     }
 
     fn tuned(&self, decision: &Decision, channel: Option<u32>) {
-        self.events.tell(Event::Tuning(Tuning {
+        self.events.emit(Event::Tuning(Tuning {
             what: decision.knob.as_str().to_owned(),
             channel,
             from: decision.from,
@@ -103,7 +103,7 @@ impl Observer for EntryEvents {
             Some(root) => [root.as_slice(), b"/", item.path].concat(),
             None => item.path.to_vec(),
         };
-        self.events.tell(Event::Item(event::Item {
+        self.events.emit(Event::Item(event::Item {
             action: match item.action {
                 Action::Send => event::Action::Send,
                 Action::Make => event::Action::Make,

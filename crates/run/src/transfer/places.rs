@@ -54,7 +54,7 @@ pub(super) fn sources(
 }
 
 /// Reports missing sources; returns their number.
-pub(super) fn tell_missing(job: &Job<'_>, missing: Missing) -> u64 {
+pub(super) fn report_missing(job: &Job<'_>, missing: Missing) -> u64 {
     let count = missing.len() as u64;
     for (path, error) in missing {
         let name = path.as_os_str().as_bytes();
@@ -68,7 +68,7 @@ pub(super) fn tell_missing(job: &Job<'_>, missing: Missing) -> u64 {
         let message = fault.message.clone();
         job.run
             .events
-            .tell(Event::Failed(failed_event(&failed, message)));
+            .emit(Event::Failed(failed_event(&failed, message)));
         job.run.reports.entry_failed(&failed);
     }
     count

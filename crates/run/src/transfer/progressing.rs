@@ -135,15 +135,15 @@ impl<'a> Progressing<'a> {
     }
 
     pub(super) fn show(&mut self, engine: Option<&Engine>) {
-        self.tell(engine, false);
+        self.report(engine, false);
     }
 
     /// Shows the final progress, if the transfer reached its end.
     pub(super) fn show_end(&mut self, engine: Option<&Engine>, end: &End) {
         if matches!(end, End::Finished(_)) {
             let regained = self.connection.regain(Instant::now());
-            self.tell_connection(regained);
-            self.tell(engine, true);
+            self.report_connection(regained);
+            self.report(engine, true);
         }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Progressing<'a> {
         let event = self
             .connection
             .follow(Instant::now(), watch.outage, look, retry_for);
-        self.tell_connection(event);
+        self.report_connection(event);
         if watch.engine.is_some() {
             self.show(watch.engine);
         } else if self.connection.is_lost()
@@ -162,7 +162,7 @@ impl<'a> Progressing<'a> {
         {
             last.streams = 0;
             last.seconds = elapsed_seconds(self.job.env.started);
-            self.job.run.events.tell(Event::Progress(last.clone()));
+            self.job.run.events.emit(Event::Progress(last.clone()));
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Progressing<'a> {
         }
     }
 
-    fn tell_connection(&mut self, event: Option<Event>) {
+    fn report_connection(&mut self, event: Option<Event>) {
         let Some(mut event) = event else { return };
         let now = elapsed_seconds(self.job.env.started);
         match &mut event {
@@ -190,7 +190,7 @@ impl<'a> Progressing<'a> {
             }
             _ => {}
         }
-        self.job.run.events.tell(event);
+        self.job.run.events.emit(event);
     }
 
     /// Runs a transfer with another machine to its end, and reports its progress.
@@ -233,7 +233,7 @@ impl<'a> Progressing<'a> {
         }
     }
 
-    fn tell(&mut self, engine: Option<&Engine>, at_end: bool) {
+    fn report(&mut self, engine: Option<&Engine>, at_end: bool) {
         let Some(engine) = engine else { return };
         let Some(last) = self.totals.last() else {
             return;
@@ -324,10 +324,10 @@ impl<'a> Progressing<'a> {
             ..progress.clone()
         });
         let events = &*self.job.run.events;
-        events.tell(Event::Progress(progress));
+        events.emit(Event::Progress(progress));
         if !at_end {
             let (started, retry_for) = (self.job.env.started, self.job.settings.retry_for);
-            self.channels.tell(events, channels, started, retry_for);
+            self.channels.report(events, channels, started, retry_for);
         }
     }
 }

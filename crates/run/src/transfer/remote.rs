@@ -115,7 +115,7 @@ impl<'a> WithNode<'a> {
             absolute,
             shown,
         } = local;
-        let missing = places::tell_missing(job, missing);
+        let missing = places::report_missing(job, missing);
         let conceals = job.env.exports.is_some() && !matches!(input, SenderInput::Memory(_));
         let congestion = &job.settings.sharing.congestion;
         if !congestion.is_empty() {
@@ -145,7 +145,7 @@ impl<'a> WithNode<'a> {
         let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
             if let Some(into) = Mapping(opened.mapping).into() {
-                job.record().tell_placed(into, opened.tag);
+                job.record().report_placed(into, opened.tag);
             }
             // No data has been sent, so nothing there was deleted or overwritten.
             if let Some(beacon) = &opened.beacon
@@ -318,7 +318,7 @@ impl<'a> WithNode<'a> {
         let mapped = prepared
             .as_ref()
             .map_or_else(|| job.pipes.nowhere(), |prepared| prepared.mapped.clone());
-        job.record().tell_place(prepared.as_ref());
+        job.record().report_place(prepared.as_ref());
         self.say_begun(
             pulled.shown,
             &mapped,

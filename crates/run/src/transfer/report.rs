@@ -8,7 +8,7 @@ use godwit_engine::{ChannelRate, End, EndCounters, Snapshot, usage};
 use godwit_proto::ErrorCode;
 
 use super::Job;
-use super::channels::tell_at_end;
+use super::channels::report_at_end;
 use super::kept::{not_kept_of, notes};
 use super::limited::{chosen, chosen_here, limited, limited_here};
 use super::progressing::Totals;
@@ -92,10 +92,10 @@ impl Report {
         let has_no_other = job.has_no_other(missing, source.sources_failed);
         let (failure, status) = outcome(end, failed, has_no_other);
         if !matches!(end, End::Finished(_)) {
-            job.run.tell_end(failure.as_ref());
+            job.run.report_end(failure.as_ref());
         }
         let rss = peak_rss(job.env);
-        let not_kept = tell_not_kept([Some(source), Some(destination)], job);
+        let not_kept = report_not_kept([Some(source), Some(destination)], job);
         let end_counters = EndCounters {
             source: Some(*source),
             destination: Some(*destination),
@@ -151,12 +151,12 @@ impl Report {
             Ok(end) => end,
             Err(refusal) => {
                 let failure = refused(&refusal);
-                job.run.tell_end(Some(&failure));
+                job.run.report_end(Some(&failure));
                 return Self::failed(failure, job.env);
             }
         };
         if let Some(failure) = failure_of(&end) {
-            job.run.tell_end(Some(&failure));
+            job.run.report_end(Some(&failure));
         }
         let finished = match &end {
             End::Finished(finished) => Some(finished),
@@ -167,7 +167,7 @@ impl Report {
             let took = engine.counters().age();
             let channels = engine.counters().channels();
             rates = ChannelRate::between(&[], &channels);
-            tell_at_end(&*job.run.events, channels, took, job.env.started);
+            report_at_end(&*job.run.events, channels, took, job.env.started);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let end_counters = report.engine.as_ref().map(Engine::end_counters);
@@ -191,7 +191,7 @@ impl Report {
         let sources_failed = totals.last().map_or(0, |last| last.sources_failed);
         let has_no_other = job.has_no_other(missing, sources_failed);
         let (failure, status) = outcome(&end, failed, has_no_other);
-        let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
+        let not_kept = report_not_kept([totals.last().as_ref(), peer.as_ref()], job);
         let counted = || seconds(totals.sum(|counters| counters.cpu_ns));
         let own_cpu = process_cpu(job.env).or_else(|| Some(counted()));
         let own_rss = peak_rss(job.env);
@@ -252,7 +252,7 @@ impl Report {
 }
 
 /// Reports the metadata that was not kept, once for each kind.
-fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
+fn report_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
     let not_kept = not_kept_of(ends);
     for note in notes(&not_kept) {
         job.run.events.note(&note);

@@ -44,12 +44,12 @@ impl AcrossAttempts {
         let event = self
             .connection
             .lose(Instant::now(), since, self.retry_for, false, why);
-        tell_lost(events, event, self.progress.as_ref(), began);
+        report_lost(events, event, self.progress.as_ref(), began);
     }
 }
 
 /// Reports a loss, and progress without its outdated figures.
-fn tell_lost(
+fn report_lost(
     events: &dyn EventSink,
     event: Option<Event>,
     progress: Option<&Progress>,
@@ -60,9 +60,9 @@ fn tell_lost(
     if let Event::ConnectionLost(lost) = &mut event {
         lost.seconds = seconds;
     }
-    events.tell(event);
+    events.emit(event);
     if let Some(progress) = progress {
-        events.tell(Event::Progress(Progress {
+        events.emit(Event::Progress(Progress {
             bytes_per_second: None,
             files_per_second: None,
             bottleneck: None,
@@ -158,7 +158,7 @@ impl<'a> Retold<'a> {
         let since = now.checked_sub(time).unwrap_or(now);
         let why = format!("{} does not answer", self.prefix.trim_end_matches(':'));
         let event = self.connection.lose(now, since, self.retry_for, true, &why);
-        tell_lost(self.events, event, self.progress.as_ref(), self.began);
+        report_lost(self.events, event, self.progress.as_ref(), self.began);
     }
 
     /// Records that the reporting machine answers; reports that if the machine was lost before.
@@ -166,7 +166,7 @@ impl<'a> Retold<'a> {
         let regained = self.connection.regain(Instant::now());
         if let Some(Event::ConnectionRegained(mut regained)) = regained {
             regained.seconds = elapsed_seconds(self.began);
-            self.events.tell(Event::ConnectionRegained(regained));
+            self.events.emit(Event::ConnectionRegained(regained));
         }
     }
 
@@ -254,7 +254,7 @@ impl<'a> Retold<'a> {
             | Event::Summary(Summary::Verify(_))
             | Event::Unknown => return,
         }
-        self.events.tell(event);
+        self.events.emit(event);
     }
 
     /// A name on the other machine, in messages on this one.

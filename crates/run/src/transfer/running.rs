@@ -46,11 +46,11 @@ impl<'a> Run<'a> {
     /// Reports that the transfer begins, perhaps again.
     pub(super) fn begins(&self, started: Started) {
         self.control.begins();
-        self.events.tell(Event::Started(started));
+        self.events.emit(Event::Started(started));
     }
 
     /// Reports why the transfer has ended; a stop for a pause is not reported.
-    pub(super) fn tell_end(&self, failure: Option<&Failure>) {
+    pub(super) fn report_end(&self, failure: Option<&Failure>) {
         if let Some(failure) = failure
             && !self.is_pausing()
         {
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
 
     /// Reports the pause, and waits until it is over. Returns whether the transfer continues.
     pub(super) fn wait_while_paused(&self) -> bool {
-        self.events.tell(Event::Paused {});
+        self.events.emit(Event::Paused {});
         self.control.wait_while_paused();
         self.goes_on()
     }

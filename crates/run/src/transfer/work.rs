@@ -189,13 +189,13 @@ impl Telling {
             bytes: digest.0[..self.kind.digest_bytes()].to_vec(),
         });
         self.events
-            .tell(Event::WorkDone(WorkDone { number, digest }));
+            .emit(Event::WorkDone(WorkDone { number, digest }));
     }
 
     pub(super) fn failed(&self, failed: &FailedEntry<'_>) {
         let fault = failed.fault;
         if let Some(number) = self.number(fault.entry) {
-            self.events.tell(Event::WorkFailed(WorkFailed {
+            self.events.emit(Event::WorkFailed(WorkFailed {
                 number,
                 side: side(fault.side).to_owned(),
                 code: code(fault.code),

@@ -101,7 +101,7 @@ impl Findings {
             reason = "a rate needs no more than 53 bits"
         )]
         let rate = (moved > 0).then(|| moved as f64 / passed.as_secs_f64());
-        self.events.tell(Event::Progress(Progress {
+        self.events.emit(Event::Progress(Progress {
             bytes: done,
             bytes_total: Some(self.whole.bytes),
             bytes_per_second: rate,
@@ -127,7 +127,7 @@ impl Findings {
         let Some(fault) = fault else { return };
         totals.different += 1;
         drop(totals);
-        self.events.tell(Event::Different(Different {
+        self.events.emit(Event::Different(Different {
             path: shown(&record.path),
             kind: kind(fault.code),
             message: fault.message.clone(),
@@ -151,13 +151,13 @@ impl Findings {
             _ => totals.different += 1,
         }
         drop(totals);
-        seal::tell(&*self.events, path, difference);
+        seal::report_difference(&*self.events, path, difference);
     }
 
     /// Records an entry that is missing in the manifest.
     pub(super) fn extra(&self, path: &[u8]) {
         locked(&self.totals).extra += 1;
-        self.events.tell(Event::Extra { path: shown(path) });
+        self.events.emit(Event::Extra { path: shown(path) });
     }
 
     pub(super) fn totals(&self) -> Totals {
@@ -183,7 +183,7 @@ impl Findings {
             seconds: elapsed_seconds(self.started),
         };
         let event = Event::Summary(Summary::Verify(summary.clone()));
-        self.events.tell(event);
+        self.events.emit(event);
         summary
     }
 }
@@ -221,7 +221,7 @@ mod tests {
     struct Recorded(Mutex<Vec<Event>>);
 
     impl EventSink for Recorded {
-        fn tell(&self, event: Event) {
+        fn emit(&self, event: Event) {
             locked(&self.0).push(event);
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn check(
         Verifier::start(config, Arc::clone(findings.counters()), reported).map_err(|error| {
             Failure::new(FailureCode::OutOfResources, format!("no thread: {error}"))
         })?;
-    let tell = |checked: Checked| {
+    let add = |checked: Checked| {
         for (record, finding) in checked.records.iter().zip(&checked.findings) {
             match finding {
                 Finding::Same(_) => findings.checked(record, None),
@@ -123,11 +123,11 @@ pub(super) fn check(
             }
             while let Ok(checked) = receiver.try_recv() {
                 under_way -= 1;
-                tell(checked);
+                add(checked);
             }
         } else if let Ok(checked) = receiver.recv_timeout(LOOK_EVERY) {
             under_way -= 1;
-            tell(checked);
+            add(checked);
         }
     }
     if let Some(expected) = expected {

@@ -60,7 +60,7 @@ impl Objects<'_> {
                 serde_json::to_string(object)?,
                 self.0.at.0
             ])?;
-        self.tell::<T>(&id)
+        self.announce::<T>(&id)
     }
 
     pub(super) fn remove<T: Object>(&self, id: &str) -> Result<Effect, Stop> {
@@ -72,10 +72,10 @@ impl Objects<'_> {
         if count == 0 {
             return Err(CommandError::not_found(T::KIND, id).into());
         }
-        self.tell::<T>(id)
+        self.announce::<T>(id)
     }
 
-    fn tell<T: Object>(&self, id: &str) -> Result<Effect, Stop> {
+    fn announce<T: Object>(&self, id: &str) -> Result<Effect, Stop> {
         Notices(self.0).event(Topic::Object, &format!("{}/{id}", T::KIND), "{}")?;
         Ok(Effect::Done)
     }

@@ -261,7 +261,7 @@ impl Replica {
         }
     }
 
-    /// Calls `told` once the consensus has ended, after a fault or by `shutdown`.
+    /// Calls `reported` once the consensus has ended, after a fault or by `shutdown`.
     pub fn on_end(&self, reported: impl FnOnce(Ended) + Send + 'static) {
         let ended = self.ended();
         self.handle().spawn(async move { reported(ended.await) });

@@ -178,7 +178,7 @@ impl Placing<'_> {
         }
         let lost = file.finish(bytes, &self.what.meta)?;
         if !lost.is_nothing() {
-            self.arrivals.arrivals.tell(&format!(
+            self.arrivals.arrivals.log(&format!(
                 "buffer: {}: not all attributes of the file could be kept: {lost:?}",
                 self.path
             ));
@@ -285,7 +285,7 @@ impl Placing<'_> {
                 ..FinalMeta::default()
             };
             if let Err(error) = self.storage.set_directory_meta(directory, &meta) {
-                self.arrivals.arrivals.tell(&format!(
+                self.arrivals.arrivals.log(&format!(
                     "buffer: {directory}: the mode of the directory could not be restored: {error}"
                 ));
             }

@@ -244,7 +244,7 @@ impl EventStream {
                 )?,
                 false => true,
             };
-            tell(app, &caller, &mut changed, &mut events)?;
+            queue_states(app, &caller, &mut changed, &mut events)?;
             Ok((follower, changed, events, more))
         });
         let (follower, changed, events, more) = read.await.ok()?;
@@ -288,7 +288,7 @@ fn look(
 }
 
 /// Takes changed jobs and queues their current states, up to the bound of waiting bytes. Blocks.
-fn tell(
+fn queue_states(
     app: &App,
     caller: &Caller,
     changed: &mut VecDeque<(u64, String)>,

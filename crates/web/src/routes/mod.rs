@@ -61,7 +61,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .fallback(page::fallback)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(from_fn_with_state(Arc::clone(app), refusals::tell))
+        .layer(from_fn_with_state(Arc::clone(app), refusals::log_refusals))
         .layer(from_fn(middleware::guard))
         .layer(from_fn_with_state(Arc::clone(app), middleware::measure))
         .layer(from_fn_with_state(Arc::clone(app), middleware::identify))

@@ -127,7 +127,7 @@ impl Webhooks {
     async fn attempt(self: Arc<Self>, delivery: PendingDelivery) -> u64 {
         let id = delivery.id;
         let ended = self.send(delivery).await;
-        while self.tell(&ended).await.is_err() {
+        while self.report(&ended).await.is_err() {
             sleep(PAUSE).await;
         }
         id
@@ -171,7 +171,7 @@ impl Webhooks {
     }
 
     /// Reports the end of an attempt to the state, and a failure to the log.
-    async fn tell(&self, ended: &Ended) -> Result<(), ()> {
+    async fn report(&self, ended: &Ended) -> Result<(), ()> {
         let op = Op::Delivery(Delivery {
             id: ended.delivery.id,
             next_attempt: ended.next_attempt,

@@ -95,7 +95,7 @@ fn a_receiver_that_is_away_or_deaf_holds_nothing_up() {
 #[test]
 fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
     let world = World::new();
-    let hear = world.web.hearer();
+    let sink = world.web.news_sink();
     for peer in 0..300 {
         let start = TransferStart {
             id: "t".to_owned(),
@@ -110,8 +110,8 @@ fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
             encryption: None,
             counted_as: Vec::new(),
         };
-        hear(&TransferNews::Started(start.clone()));
-        hear(&TransferNews::Ended(Box::new(TransferRecord {
+        sink(&TransferNews::Started(start.clone()));
+        sink(&TransferNews::Ended(Box::new(TransferRecord {
             start,
             started: Timestamp(0),
             ended: Timestamp(1),

@@ -99,7 +99,7 @@ const fn gravity(exit: Exit) -> u8 {
 }
 
 /// Tells the end of all destinations; returns the worst exit code.
-pub(super) fn tell_all(all: &[(String, Done)], figures: &ReadFigures, json: bool) -> Exit {
+pub(super) fn report_all(all: &[(String, Done)], figures: &ReadFigures, json: bool) -> Exit {
     let exits = all.iter().map(|(_, done)| done.exit);
     let worst = exits.max_by_key(|exit| gravity(*exit));
     let worst = worst.unwrap_or(Exit::Failed);

@@ -48,7 +48,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
                 true => "takes no more jobs; its running jobs move to other nodes",
                 false => "takes jobs again",
             };
-            tell(json, &view, &format!("{} {what}", printable(&name)));
+            show_change(json, &view, &format!("{} {what}", printable(&name)));
         }
         "promote" => {
             let name = text(matches, "name")?;
@@ -61,7 +61,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
                 "{} will vote as soon as it has received the whole state",
                 printable(&name)
             );
-            tell(json, &view, &what);
+            show_change(json, &view, &what);
         }
         "remove" => {
             let name = text(matches, "name")?;
@@ -76,7 +76,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
     Ok(Exit::Complete)
 }
 
-fn tell(json: bool, view: &ClusterView, what: &str) {
+fn show_change(json: bool, view: &ClusterView, what: &str) {
     match json {
         true => print_json(view),
         false => print(what),
@@ -92,7 +92,7 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
         })
         .transpose()?;
     let invite = client.cluster().invite(&NewInvite { seconds })?;
-    tell_own_grants(client);
+    report_own_grants(client);
     if json {
         print_json(&invite);
         return Ok(());
@@ -109,7 +109,7 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
 }
 
 /// Says that the grants in the node's file do not reach the node that joins.
-fn tell_own_grants(client: &Client) {
+fn report_own_grants(client: &Client) {
     // The invitation is good without them.
     let rules = client.access().list().unwrap_or_default();
     let is_own = |rule: &AccessView| rule.origin == AccessOrigin::File && !rule.expired;

@@ -220,7 +220,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     }
     match in_state {
         true => complain("stored in the state of the node or cluster; it applies at all its nodes"),
-        false => tell_place(home, &node),
+        false => report_place(home, &node),
     }
     Ok(Exit::Complete)
 }
@@ -244,7 +244,7 @@ fn check_sites(is_at_sites: bool, subject: &Subject, node: &NodeRules) -> Result
 }
 
 /// Prints which home was written to, and its reader.
-fn tell_place(home: &Home, node: &NodeRules) {
+fn report_place(home: &Home, node: &NodeRules) {
     let file = home.path().join("grants");
     let file = file.display();
     let system = super::connect::system_home();

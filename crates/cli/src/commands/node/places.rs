@@ -127,7 +127,7 @@ fn clean(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         if matches.get_flag("json") {
             print_json(&cleaned);
         } else {
-            tell(&cleaned, dry_run);
+            show(&cleaned, dry_run);
         }
         if cleaned.failed > 0 {
             complain_of(&place, &cleaned.failures, cleaned.failed);
@@ -138,7 +138,7 @@ fn clean(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
 }
 
 /// Prints the cleaned files, and the remaining ones with the reasons.
-fn tell(cleaned: &Cleaned, dry_run: bool) {
+fn show(cleaned: &Cleaned, dry_run: bool) {
     let verb = if dry_run { "would remove" } else { "removed" };
     let files = |count: u64| match count {
         1 => "1 temporary file".to_owned(),

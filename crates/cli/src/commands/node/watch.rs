@@ -163,7 +163,7 @@ impl Watched {
                 self.explained.push(stage);
             }
         }
-        self.output.tell(Event::Progress(event(progress)));
+        self.output.emit(Event::Progress(event(progress)));
     }
 }
 

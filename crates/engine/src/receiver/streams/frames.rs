@@ -84,7 +84,7 @@ impl StreamLoop<'_> {
                 Ok(())
             }
             Frame::SendingStream(sending) => {
-                self.shared.counters.table.tell(self.id, sending);
+                self.shared.counters.table.set_reported(self.id, sending);
                 Ok(())
             }
             Frame::NameList(list) => self.take_word_of_parts(&list),

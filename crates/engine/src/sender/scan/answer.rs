@@ -83,7 +83,7 @@ impl Scan {
         for (record, fault) in failed {
             self.shared.report(record.root, &record.path, &fault);
         }
-        self.shared.tell_done(&done);
+        self.shared.report_done(&done);
         for (record, action) in &actions {
             self.shared
                 .config

@@ -112,7 +112,7 @@ impl Attached {
     pub(super) fn end(&mut self, end: &End) {
         self.parked.clear();
         for waker in self.wakers.values() {
-            end.tell(waker);
+            end.end_wait(waker);
         }
     }
 }

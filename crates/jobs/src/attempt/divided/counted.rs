@@ -37,12 +37,12 @@ mod tests {
     fn a_count_that_hangs_holds_no_attempt_up() {
         let counted = Counted::default();
         let (go, hangs) = mpsc::sync_channel::<()>(1);
-        let (tell, reported) = mpsc::sync_channel(1);
+        let (sender, reported) = mpsc::sync_channel(1);
         // As an attempt does: its thread ends although the count has not.
         let attempt = std::thread::spawn(move || {
             counted.begin(move || {
                 let ended = hangs.recv().ok().map(|()| Looked::default());
-                let _ = tell.send(());
+                let _ = sender.send(());
                 ended
             });
             counted

@@ -39,7 +39,7 @@ pub(super) fn ended(
     observed.sums_up();
     drop(observed);
     let summary = Summary::Transfer(Box::new(summary));
-    events.tell(Event::Summary(summary.clone()));
+    events.emit(Event::Summary(summary.clone()));
     summary
 }
 
@@ -59,7 +59,7 @@ pub(super) fn failed(
     let mut summary = unfinished(&work, failure.code, began.elapsed());
     summary.bottleneck = flights.limited();
     events.lock().sums_up();
-    events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+    events.emit(Event::Summary(Summary::Transfer(Box::new(summary))));
 }
 
 /// The summary of an attempt that failed.

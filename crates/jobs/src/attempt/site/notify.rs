@@ -44,10 +44,10 @@ pub(super) fn notify(
         return Ok(true);
     }
     let others = askers(&context.rights, &job)?;
-    let mut all_told = tell_here(&context.rights, &job, &others)?;
+    let mut all_reported = report_here(&context.rights, &job, &others)?;
     for one in sites(&context.asking, &job, away)? {
         if away.contains(&one.site.identity) {
-            all_told = false;
+            all_reported = false;
             continue;
         }
         let mandates = std::iter::once(None).chain(others.iter().map(Some));
@@ -68,7 +68,7 @@ pub(super) fn notify(
             let Err(refusal) = asked else {
                 continue;
             };
-            all_told &= !is_passing(&refusal);
+            all_reported &= !is_passing(&refusal);
             if refusal.code.is_one_of(&[code::UNREACHABLE, code::GIVEN_UP]) {
                 away.insert(one.site.identity.clone());
                 // Another node of the site than the asked one may be the known one.
@@ -77,7 +77,7 @@ pub(super) fn notify(
             }
         }
     }
-    Ok(all_told)
+    Ok(all_reported)
 }
 
 /// The sites of the job, with the questions to each.
@@ -152,7 +152,7 @@ fn questions(job: &Job, keep: Vec<String>) -> Vec<Question> {
 }
 
 /// Revokes the access that this cluster gave for a job whose data is sent to here.
-fn tell_here(rights: &Rights, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
+fn report_here(rights: &Rights, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
     let Some(own) = asker(&rights.cluster, None).filter(|_| job.destination.site == HERE) else {
         return Ok(true);
     };
@@ -164,10 +164,10 @@ fn tell_here(rights: &Rights, job: &Job, others: &[Mandate]) -> Result<bool, Job
         keep: Vec::new(),
     };
     let others = others.iter().map(|mandate| mandate.asker.as_str());
-    let mut all_told = true;
+    let mut all_reported = true;
     for asker in std::iter::once(own.as_str()).chain(others) {
         let asked = own_side::ask_here(rights, asker, &revoke);
-        all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
+        all_reported &= !asked.is_err_and(|refusal| is_passing(&refusal));
     }
-    Ok(all_told)
+    Ok(all_reported)
 }

@@ -75,11 +75,11 @@ impl Deleter<'_> {
         }
         let failed = ending.failed.max(self.target.counters.entries_failed.get());
         if failed > 0 || ending.scan_faults > 0 {
-            ending.tell(Notice::note(
+            ending.notify(Notice::note(
                 "nothing more was deleted at the destination, because not all of the source could be read and delivered",
             ));
             if self.target.acks.no_space.is_set() {
-                ending.tell(Notice::note(
+                ending.notify(Notice::note(
                     "the destination is full: --delete-before deletes extra entries at the destination before data is sent",
                 ));
             }
@@ -108,10 +108,10 @@ impl Deleter<'_> {
     }
 
     /// Reports the entries that were replaced by directories while the transfer ran.
-    pub(crate) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
+    pub(crate) fn report_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
         lock(&self.agenda.replaced).forward(|item| {
             if let Some((kind, path)) = item.split_first() {
-                ending.tell(Notice {
+                ending.notify(Notice {
                     kind: NoticeKind::DELETED,
                     entry: EntryKind(*kind),
                     root: 0,
@@ -201,7 +201,7 @@ impl Deleter<'_> {
         }
         let there = std::mem::replace(&mut survey.there, There::new(spill));
         let extras = self.agenda.announced.extras(there)?;
-        self.tell_mounts(&survey, &extras, ending);
+        self.report_mounts(&survey, &extras, ending);
         let doomed = extras.count + self.target.counters.entries_deleted.get();
         if let Some(max) = self.target.comparison().max_delete
             && doomed > max
@@ -348,7 +348,7 @@ impl Deleter<'_> {
                 return self.lost(&io::ErrorKind::InvalidData.into());
             };
             match self.remove_extra(*kind, below) {
-                Ok(()) => self.tell_deleted(EntryKind(*kind), below, ending),
+                Ok(()) => self.report_deleted(EntryKind(*kind), below, ending),
                 // The reason was already reported with the directory's contents.
                 Err(error) if is_full(&error) && outcome == Deletion::Refused => {}
                 Err(error) => {

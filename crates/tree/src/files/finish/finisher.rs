@@ -56,20 +56,20 @@ impl Finisher {
     pub(crate) fn finish(&self, ending: &mut Ending<'_>) -> Result<(), FinishError> {
         if self.target.comparison().dry_run {
             let deleter = self.deleter();
-            deleter.tell_replaced(ending).map_err(ListError)?;
+            deleter.report_replaced(ending).map_err(ListError)?;
             deleter.delete_extras(ending);
             self.committer.stop(true);
             return Ok(());
         }
         self.committer.flush()?;
-        self.tell_damage(ending);
+        self.report_damage(ending);
         if !self.target.finishes_tree() {
             self.sync_adjusted()?;
             return Ok(self.close()?);
         }
         self.hold_fence()?;
         let deleter = self.deleter();
-        deleter.tell_replaced(ending).map_err(ListError)?;
+        deleter.report_replaced(ending).map_err(ListError)?;
         let deletion = deleter.delete_extras(ending);
         if let Deletion::WouldEmpty(count) = deletion {
             // No data has arrived, so there is nothing to resume.
@@ -116,10 +116,10 @@ impl Finisher {
         }
     }
 
-    fn tell_damage(&self, ending: &mut Ending<'_>) {
+    fn report_damage(&self, ending: &mut Ending<'_>) {
         if let Some(damage) = &self.damage {
             let end = damage.floor_char_boundary(MESSAGE_BYTES_MAX);
-            ending.tell(Notice {
+            ending.notify(Notice {
                 kind: NoticeKind::NOTE,
                 text: damage.as_bytes()[..end].to_vec(),
                 ..Notice::default()

@@ -354,7 +354,7 @@ impl Writer {
             key: PathKey::new(record.root, &record.path),
             generation: record.generation.0,
             bytes: record.bytes,
-            record: self.to_tell(record),
+            record: self.to_report(record),
             unnamed: (!is_named).then(|| {
                 Box::new(Unnamed {
                     root: record.root,
@@ -367,7 +367,7 @@ impl Writer {
         }))
     }
 
-    fn to_tell(&self, record: &Record) -> Option<Box<Record>> {
+    fn to_report(&self, record: &Record) -> Option<Box<Record>> {
         self.target
             .acks
             .observer

@@ -39,7 +39,7 @@ impl Ends {
     ///
     /// # Errors
     /// The user may not write below `/etc`.
-    pub(super) fn tell<'a>(
+    pub(super) fn set_names<'a>(
         &self,
         near: impl Iterator<Item = &'a str>,
         far: impl Iterator<Item = &'a str>,

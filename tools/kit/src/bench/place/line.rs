@@ -45,7 +45,7 @@ impl Line {
         wanlink
             .line_after("ready")
             .context("a line needs root and /dev/net/tun")?;
-        ends.tell([NEAR].into_iter(), [FAR].into_iter())?;
+        ends.set_names([NEAR].into_iter(), [FAR].into_iter())?;
         Ok(Self { ends, wanlink })
     }
 

@@ -75,7 +75,7 @@ impl Cables {
             settle(end)?;
         }
         let [near, far] = [&cables.near, &cables.far];
-        cables.ends.tell(
+        cables.ends.set_names(
             near.iter().map(String::as_str),
             far.iter().map(String::as_str),
         )?;

@@ -14,7 +14,7 @@ impl Deleter<'_> {
         let would =
             extras.count > 0 && comparison.max_delete.is_none() && self.agenda.announced.is_bare();
         if would && comparison.dry_run {
-            ending.tell(Notice::note(
+            ending.notify(Notice::note(
                 "the source is empty: without --max-delete all of this would be refused",
             ));
         }

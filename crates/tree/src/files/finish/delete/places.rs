@@ -51,10 +51,10 @@ impl Deleter<'_> {
     }
 
     /// Reports the mounted file systems whose contents are deleted.
-    pub(super) fn tell_mounts(&self, survey: &Survey, extras: &Extras, ending: &mut Ending<'_>) {
+    pub(super) fn report_mounts(&self, survey: &Survey, extras: &Extras, ending: &mut Ending<'_>) {
         for (number, mount) in &survey.mounts {
             if extras.has(*number) {
-                ending.tell(Notice::note(&format!(
+                ending.notify(Notice::note(&format!(
                     "a file system is mounted {}, which the source does not have: its contents are deleted, and the mount point stays; --one-file-system keeps them",
                     self.open_or(&format!("at {mount}"), "at the destination")
                 )));

@@ -13,7 +13,7 @@ const HIDDEN: &str = "(a name that you may not list)";
 impl Deleter<'_> {
     /// Counts and reports that an entry was removed, or would be. A directory with a temporary name belongs to a node, not to a user:
     /// each closer of a job makes one, and removes those of the others. It is not reported.
-    pub(super) fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
+    pub(super) fn report_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
         let name = path.rsplit(|byte| *byte == b'/').next();
         if entry == EntryKind::DIRECTORY && name.is_some_and(TempName::is_temp) {
             return;
@@ -23,7 +23,7 @@ impl Deleter<'_> {
             true => (EntryKind::FILE, HIDDEN.as_bytes()),
             false => (entry, path),
         };
-        ending.tell(Notice {
+        ending.notify(Notice {
             kind: NoticeKind::DELETED,
             entry,
             root: 0,

@@ -99,7 +99,7 @@ impl Writer {
             bytes: record.bytes.into(),
             attempt: record.attempt,
             replace: self.replace_of(record.id),
-            record: self.to_tell(record),
+            record: self.to_report(record),
             file,
             progress: Mutex::new(Progress {
                 written: digest.clone(),
