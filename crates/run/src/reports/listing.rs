@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use godwit_api::event::ManifestDone;
-use godwit_proto::{Digest as WireDigest, EntryId, EntryKind, Record, RecordFlags};
-use godwit_store::digest::Digest;
+use godwit_engine::entry::{digest_to_store, digest_to_wire};
+use godwit_proto::{EntryId, EntryKind, Record, RecordFlags};
 use godwit_store::manifest::{EntryType, ManifestEntry, Trailer};
 use godwit_store::{RelPath, Timestamp};
 
@@ -37,7 +37,7 @@ pub(crate) fn entry_of(record: &Record, prefix: &[u8]) -> Option<ManifestEntry> 
         digest: record
             .digest
             .filter(|_| is_file)
-            .map(|digest| Digest(digest.0)),
+            .map(|digest| digest_to_store(&digest)),
         path: RelPath::parse(&join(prefix, &record.path)).ok()?,
         target: match kind {
             EntryType::Symlink => record.target.clone(),
@@ -67,7 +67,7 @@ pub(crate) fn record_of(entry: &ManifestEntry, id: u64) -> Record {
         mode: entry.mode,
         path: entry.path.as_bytes().to_vec(),
         target: entry.target.clone(),
-        digest: entry.digest.map(|digest| WireDigest(digest.0)),
+        digest: entry.digest.as_ref().map(digest_to_wire),
         ..Record::default()
     }
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Failed, ManifestDone};
 use godwit_engine::Counters;
-use godwit_proto::{Digest as WireDigest, EntryKind, Record};
+use godwit_engine::entry::digest_to_wire;
+use godwit_proto::{EntryKind, Record};
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{
     ManifestEntry, ManifestReader, ManifestWriter, Sign, decode_entry, encode_entry,
@@ -303,7 +304,7 @@ impl Keeper {
             state.waiting = state.waiting.saturating_sub(1);
             match finding {
                 Finding::Same(digest) => {
-                    record.digest = digest.map(|digest| WireDigest(digest.0));
+                    record.digest = digest.as_ref().map(digest_to_wire);
                     state.add(&record);
                 }
                 Finding::Different(fault) => {

@@ -10,8 +10,9 @@ use godwit_api::failure::Failure;
 use godwit_api::job::{HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, JobKind, JobSpec, PartDigest};
 use godwit_api::settings::CpSettings;
 use godwit_engine::FailedEntry;
+use godwit_engine::entry::digest_to_wire;
 use godwit_proto::parts::HELD_ELSEWHERE_MAX;
-use godwit_proto::{Digest, EntryId, HeldRange, Member, Part, Portion, Record};
+use godwit_proto::{EntryId, HeldRange, Member, Part, Portion, Record};
 use godwit_store::digest::{self, Added, FileDigest};
 use godwit_tree::WorkItem;
 
@@ -147,7 +148,7 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
     let range = |(offset, bytes, digest): (u64, u64, digest::Digest)| HeldRange {
         offset,
         bytes,
-        digest: Digest(digest.0),
+        digest: digest_to_wire(&digest),
     };
     Ok(each.into_iter().map(range).collect())
 }
