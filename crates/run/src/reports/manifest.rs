@@ -9,8 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Failed, ManifestDone};
-use godwit_engine::Counters;
-use godwit_engine::entry::digest_to_wire;
+use godwit_engine::{Counters, entry};
 use godwit_proto::{EntryKind, Record};
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{
@@ -304,7 +303,7 @@ impl Keeper {
             state.waiting = state.waiting.saturating_sub(1);
             match finding {
                 Finding::Same(digest) => {
-                    record.digest = digest.as_ref().map(digest_to_wire);
+                    record.digest = digest.as_ref().map(entry::digest_to_wire);
                     state.add(&record);
                 }
                 Finding::Different(fault) => {
