@@ -61,6 +61,13 @@ struct Shared {
     reads: Mutex<Reads>,
 }
 
+impl Shared {
+    fn flight(&self) -> Flight {
+        let flight = self.flight.lock();
+        flight.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 impl Worker {
     /// Starts a worker for a job whose work is open in this epoch.
     ///
@@ -91,11 +98,7 @@ impl Worker {
     /// The transfer of this worker now.
     #[must_use]
     pub fn flight(&self) -> Flight {
-        self.shared
-            .flight
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.shared.flight()
     }
 
     /// The nodes of the destination that were at fault.
@@ -453,7 +456,7 @@ impl JobContext<'_> {
         }
         let is_faulty = batch.is_unread || !failed.is_empty();
         if is_over {
-            let moved = self.flight().moved();
+            let moved = self.shared.flight().moved();
             lease_outcome.unread =
                 self.judge(leased, is_faulty, moved.files > 0 || moved.bytes > 0);
             is_over = lease_outcome.unread == Verdict::Keep;

@@ -1,15 +1,12 @@
 //! Counts what a lease found and did beyond its settlements.
 //! Settles nothing.
 
-use std::sync::PoisonError;
-
 use godwit_api::event::TransferSummary;
 use godwit_run::walk::Walked;
 use godwit_state::{Agreed, LEVEL_MOVED, LEVEL_USAGE, Looked, Usage};
 
 use super::JobContext;
 use super::leased::LeaseOutcome;
-use crate::lease_transfer::Flight;
 
 impl JobContext<'_> {
     /// Whether all nodes of the cluster know what came with this level.
@@ -18,15 +15,10 @@ impl JobContext<'_> {
         all.is_ok_and(|all| all >= level)
     }
 
-    pub(super) fn flight(&self) -> Flight {
-        let flight = self.shared.flight.lock();
-        flight.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// The report of a lease that the nodes of the cluster understand, with the figures of its tries.
     pub(super) fn reported(&self, looked: Looked) -> Option<Looked> {
         let usage = match self.knows(LEVEL_USAGE) {
-            true => self.flight().usage,
+            true => self.shared.flight().usage,
             false => Usage::default(),
         };
         self.knows(LEVEL_MOVED)
@@ -35,7 +27,7 @@ impl JobContext<'_> {
 
     /// Counts the amounts of a transfer. For a transfer that was cut, only the last progress has them.
     pub(super) fn count(&self, lease_outcome: &mut LeaseOutcome, ended: Option<&TransferSummary>) {
-        let flight = self.flight();
+        let flight = self.shared.flight();
         let moved = match ended {
             Some(summary) => flight.earlier.plus(summary.moved()),
             None => flight.moved(),

@@ -35,7 +35,7 @@ impl JobContext<'_> {
 
     /// The amounts so far are counted now: the state takes nothing of this lease later.
     fn give_back(&self, lease: u64, items: &[WorkItem]) {
-        let moved = self.flight().moved();
+        let moved = self.shared.flight().moved();
         let looked = Looked {
             again: moved.bytes_again,
             ..Looked::default()
