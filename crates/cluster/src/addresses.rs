@@ -80,8 +80,8 @@ impl Announced {
                     .to_owned(),
             );
         }
-        let is_told = (is_new && !is_first) || (lacked && !lacks);
-        (is_told && !lacks).then(|| {
+        let is_reported = (is_new && !is_first) || (lacked && !lacks);
+        (is_reported && !lacks).then(|| {
             format!(
                 "cluster: other nodes reach this node at {}",
                 self.list.join(", ")

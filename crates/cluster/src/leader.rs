@@ -192,14 +192,14 @@ impl<'a> Leader<'a> {
                 let own = row.number == shared.config.home.number;
                 let live = shared.live.lock();
                 let silent = live.silent_for(row.number, now);
-                let is_heard =
+                let has_contact =
                     own || (live.of(row.number).is_some() && !live.is_lost(row.number, now));
                 let has_state = own || member.matched.is_some_and(|at| at + BEHIND_MAX >= last);
                 Candidate {
                     number: row.number,
                     votes: member.votes,
                     wanted: row.voter,
-                    fit: is_heard && has_state,
+                    fit: has_contact && has_state,
                     gone: !own && silent.is_some_and(|silent| silent > GONE_AFTER),
                 }
             })

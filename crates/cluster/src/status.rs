@@ -82,7 +82,7 @@ impl Cluster {
                 let live = shared.live.lock();
                 let entry = live.of(row.number).filter(|_| leads);
                 let age = live.age(row.number, now);
-                let heard_ms = age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+                let silent_ms = age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
                 let is_silent = live.is_silent(row.number, now);
                 let is_lost = (is_silent || live.is_lost(row.number, now)) && !own;
                 let resources = entry.map(|entry| entry.said.resources.clone());
@@ -92,7 +92,7 @@ impl Cluster {
                     own,
                     is_lost,
                     is_member: member.is_some() || rows.len() <= 1,
-                    is_heard: heard_ms.is_some(),
+                    has_contact: silent_ms.is_some(),
                     draining: row.draining,
                     running,
                 }
@@ -107,7 +107,7 @@ impl Cluster {
                     leads: leader
                         .as_ref()
                         .is_some_and(|leader| leader.number == row.number),
-                    heard_ms: if own { Some(0) } else { heard_ms },
+                    silent_ms: if own { Some(0) } else { silent_ms },
                     behind: match own {
                         true => Some(0),
                         false => behind.map(|at| last.saturating_sub(at)),
@@ -226,7 +226,7 @@ struct Known {
     /// The node is a member of the consensus, or is alone.
     is_member: bool,
     /// This leader or an earlier one has heard the node.
-    is_heard: bool,
+    has_contact: bool,
     draining: bool,
     running: u64,
 }
@@ -237,7 +237,7 @@ impl Known {
             () if self.is_lost => NodeState::Lost,
             () if !self.is_member => NodeState::Joining,
             // No leader has heard the node yet.
-            () if !self.own && !self.is_heard => NodeState::Unknown,
+            () if !self.own && !self.has_contact => NodeState::Unknown,
             () if self.draining && self.running > 0 => NodeState::Draining,
             () if self.draining => NodeState::Drained,
             () => NodeState::Up,
@@ -251,11 +251,11 @@ mod tests {
 
     #[test]
     fn a_new_leader_calls_no_node_up_that_it_has_not_heard() {
-        let known = |own, is_heard| Known {
+        let known = |own, has_contact| Known {
             own,
             is_lost: false,
             is_member: true,
-            is_heard,
+            has_contact,
             draining: false,
             running: 0,
         };

@@ -208,13 +208,13 @@ impl World {
     /// The nodes that the site names.
     fn named(&self, now: f64) -> Vec<Peer> {
         let all = (0..self.targets.len()).map(|at| (at, Side::Target(at)));
-        all.filter(|(_, side)| !self.has_told(*side, now) && !self.is_lost(*side, now))
+        all.filter(|(_, side)| !self.has_reported(*side, now) && !self.is_lost(*side, now))
             .map(|(at, _)| peer(at))
             .collect()
     }
 
     /// Whether a node has noticed that its mount hangs.
-    fn has_told(&self, side: Side, now: f64) -> bool {
+    fn has_reported(&self, side: Side, now: f64) -> bool {
         let fault = self.fault_of(side, now);
         fault.is_some_and(|(lasts, fault)| fault == Fault::Hang && lasts > HANG_TOLD)
     }
@@ -289,7 +289,7 @@ impl World {
                     lost_known = true;
                     ready += source.lease.take().map_or(0, |lease| lease.items);
                     claims.members_changed(after(now));
-                } else if self.has_told(Side::Source(at), now) {
+                } else if self.has_reported(Side::Source(at), now) {
                     ready += source.lease.take().map_or(0, |lease| lease.items);
                 }
             }

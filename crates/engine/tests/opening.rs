@@ -87,9 +87,9 @@ fn a_push_that_hides_what_its_owner_may_not_see_is_not_opened_at_a_daemon_that_h
     }
     let end = connector.end.lock().expect("no panic").take();
     let mut end = end.expect("a connection");
-    let mut hear = || receive_frame(&mut end, Duration::from_secs(10));
-    assert!(matches!(hear(), Ok(Frame::Hello(_))));
-    assert!(hear().is_err(), "only HELLO came");
+    let mut receive = || receive_frame(&mut end, Duration::from_secs(10));
+    assert!(matches!(receive(), Ok(Frame::Hello(_))));
+    assert!(receive().is_err(), "only HELLO came");
 }
 
 fn push() -> Open {

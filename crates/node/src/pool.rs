@@ -231,7 +231,7 @@ impl Shared {
             let place = place::node(&row.identity);
             let room = match answer {
                 Ok(BufferAnswer::View(view)) => {
-                    lock(&mate.watch).handle_heard(self.now());
+                    lock(&mate.watch).handle_alive(self.now());
                     let shares = view.extent_bytes == u64::from(buffer.extent_bytes());
                     if shares { view.bytes_total / 10 * 9 } else { 0 }
                 }

@@ -72,7 +72,7 @@ pub struct ClusterNode {
     /// Whether the node leads.
     pub leads: bool,
     /// Milliseconds since the leader last received a report of the node; null if it never did.
-    pub heard_ms: Option<u64>,
+    pub silent_ms: Option<u64>,
     /// Number of commands that the node lacks, as far as the leader knows; null if unknown.
     pub behind: Option<u64>,
     /// Jobs that the node runs.

@@ -67,7 +67,7 @@ impl Watch {
 
     /// A node answers a question in words. One that was silent for the first time had perhaps started again, and is asked for extents. One
     /// that then gives none stays out: it would hold readers up after each of its words.
-    pub fn handle_heard(&mut self, now: Duration) {
+    pub fn handle_alive(&mut self, now: Duration) {
         if let (Some((Misdeed::Silent, _)), 1) = (self.left_out(now), self.faults) {
             self.out = Some((now, Misdeed::Silent));
         }
@@ -141,10 +141,10 @@ mod tests {
         assert_eq!(watch.handle_fault(at(1), Misdeed::Slow), None, "no news");
         watch.handle_good(at(2));
         assert!(!watch.may_ask(at(9)), "a late answer changes nothing");
-        watch.handle_heard(at(9));
+        watch.handle_alive(at(9));
         assert!(watch.may_ask(at(9)), "it answered a look");
         assert_eq!(watch.handle_fault(at(10), Misdeed::Slow), Some(at(20)));
-        watch.handle_heard(at(11));
+        watch.handle_alive(at(11));
         assert!(!watch.may_ask(at(11)), "a slow node answers, too");
         let mut now = at(30);
         for _ in 0..12 {
@@ -160,10 +160,10 @@ mod tests {
     fn a_node_that_answers_in_words_alone_stays_out() {
         let mut watch = Watch::default();
         assert_eq!(watch.handle_fault(at(0), Misdeed::Silent), Some(at(10)));
-        watch.handle_heard(at(3));
+        watch.handle_alive(at(3));
         assert!(watch.may_ask(at(3)), "it may have started again");
         assert_eq!(watch.handle_fault(at(5), Misdeed::Silent), Some(at(20)));
-        watch.handle_heard(at(8));
+        watch.handle_alive(at(8));
         assert!(!watch.may_ask(at(24)));
         assert!(watch.may_ask(at(25)));
         assert_eq!(watch.handle_fault(at(900), Misdeed::Silent), Some(at(10)));

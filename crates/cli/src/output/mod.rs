@@ -52,7 +52,7 @@ struct State {
     log: Option<Log>,
     /// The sources and the destination, for people.
     what: Option<String>,
-    progress_told: Option<Instant>,
+    progress_shown: Option<Instant>,
     /// The other end is out of reach.
     lost: Option<Lost>,
     flood: Flood,
@@ -85,7 +85,7 @@ impl Output {
                 aside: false,
                 log,
                 what: None,
-                progress_told: None,
+                progress_shown: None,
                 lost: None,
                 flood: Flood::default(),
                 dry: None,
@@ -138,7 +138,7 @@ impl Output {
                 Form::Bar(_) => BAR_INTERVAL,
             };
             // The first line of a plain log also waits an interval, because a short transfer needs none.
-            let last = match (&state.form, state.progress_told) {
+            let last = match (&state.form, state.progress_shown) {
                 (_, Some(last)) => Some(last),
                 (Form::Plain, None) => Some(self.started),
                 _ => None,
@@ -146,7 +146,7 @@ impl Output {
             if last.is_some_and(|last| now.saturating_duration_since(last) < interval) {
                 return;
             }
-            state.progress_told = Some(now);
+            state.progress_shown = Some(now);
             match &mut state.form {
                 Form::Json => state.print_data(&to::line(state.to.as_ref(), event)),
                 Form::Plain => {

@@ -26,7 +26,7 @@ struct Seen {
     /// Bytes of all files, and the bytes that arrived before the first entry without space.
     total: Option<u64>,
     arrived: u64,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl StopsWhenFull {
@@ -51,7 +51,7 @@ impl StopsWhenFull {
     fn report_once(&self) {
         let failure = {
             let mut seen = self.lock();
-            match std::mem::replace(&mut seen.is_told, true) {
+            match std::mem::replace(&mut seen.is_reported, true) {
                 true => None,
                 false => seen.failure(),
             }

@@ -50,7 +50,7 @@ pub(crate) fn keeps_waiting(this: &ThisNode, files: &dyn ExportedFiles, job: &Jo
     let Some(text) = silence(this, files, job) else {
         return false;
     };
-    if !is_told(job) {
+    if !is_reported(job) {
         let explain = JobOp::Explain {
             seen: job.epoch,
             reason: Reason::new(FailureCode::ExportAway, text),
@@ -75,7 +75,7 @@ fn silence(this: &ThisNode, files: &dyn ExportedFiles, job: &Job) -> Option<Stri
 }
 
 /// Whether the job's reason for waiting is a named export that is away.
-pub(crate) fn is_told(job: &Job) -> bool {
+pub(crate) fn is_reported(job: &Job) -> bool {
     let reason = job.reason.as_ref();
     reason.is_some_and(|reason| reason.code == FailureCode::ExportAway)
 }

@@ -26,7 +26,7 @@ use crate::basis::pages::each_job;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::words::passes;
-use crate::queue::away::is_told;
+use crate::queue::away::is_reported;
 use site_state::SiteState;
 
 /// Between two looks.
@@ -156,7 +156,7 @@ fn wanted(
             return Ok(true);
         }
         let has_returned = |name| files.returned_within(name, RETURNED_WITHIN);
-        if !is_abroad && is_told(&job) && needs(&job).any(has_returned) {
+        if !is_abroad && is_reported(&job) && needs(&job).any(has_returned) {
             woken.lock().insert(job.id.clone(), job.epoch);
         }
         for name in sites_of(&job) {

@@ -160,8 +160,8 @@ fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
     }
     if let Some(nobody) = nodes.nobody(job) {
         // A mount that hangs is why no node reaches the export.
-        let is_told = nobody.code == NO_NODE && away::is_told(job);
-        return (!is_told).then_some(nobody);
+        let is_reported = nobody.code == NO_NODE && away::is_reported(job);
+        return (!is_reported).then_some(nobody);
     }
     let code = job.reason.as_ref()?.code.known()?;
     let is_over = matches!(code, reason::NOT_BEFORE | NO_NODE | NODES_DRAINED);

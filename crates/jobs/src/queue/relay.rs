@@ -201,7 +201,7 @@ fn keeps_waiting(
     for (giver, relay) in givers.clone() {
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(id)) => {
-                explain(queue, job, &told_of(giver, &id, false));
+                explain(queue, job, &explanation_of(giver, &id, false));
                 return Ok(true);
             }
             Err(error) => complain(queue, job, giver, &error),
@@ -262,7 +262,7 @@ fn is_on_its_way(queue: &Queue, job: &Job, pairs: &[(Job, Option<Job>)]) -> bool
         cancel(queue, relay, why);
     } else {
         let is_paused = relay.state == JobState::Paused;
-        explain(queue, job, &told_of(giver, &relay.id, is_paused));
+        explain(queue, job, &explanation_of(giver, &relay.id, is_paused));
     }
     true
 }
@@ -448,7 +448,7 @@ fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
 }
 
 /// Where the data of a waiting destination comes from.
-fn told_of(giver: &Job, relay: &str, is_paused: bool) -> String {
+fn explanation_of(giver: &Job, relay: &str, is_paused: bool) -> String {
     let giver = relay::words(giver);
     match is_paused {
         false => format!("The data comes from {giver}, by job {relay}."),

@@ -227,8 +227,9 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
 /// Notes the reason for jobs that no node of the cluster takes.
 fn explain_no_node(this: &ThisNode, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
     let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
-    let is_told = |job: &Job, why: &Reason| why.code == NO_NODE && away::is_told(job);
-    let new = unable.filter(|(job, why)| job.reason.as_ref() != Some(why) && !is_told(job, why));
+    let is_reported = |job: &Job, why: &Reason| why.code == NO_NODE && away::is_reported(job);
+    let new =
+        unable.filter(|(job, why)| job.reason.as_ref() != Some(why) && !is_reported(job, why));
     for (job, reason) in new.take(EXPLAINED_MAX) {
         let explain = JobOp::Explain {
             seen: job.epoch,

@@ -149,7 +149,7 @@ impl Readiness {
             (
                 membership.voter_ids().count(),
                 metrics.state.is_leader(),
-                hears_majority(&metrics, within),
+                reaches_majority(&metrics, within),
             )
         };
         if leads {
@@ -177,11 +177,11 @@ impl Readiness {
 
 /// Whether the voter of these metrics leads, and hears no majority.
 pub(super) fn leads_without_majority(metrics: &RaftMetrics<Types>) -> bool {
-    metrics.state.is_leader() && !hears_majority(metrics, LEADERLESS_AFTER)
+    metrics.state.is_leader() && !reaches_majority(metrics, LEADERLESS_AFTER)
 }
 
 /// Whether a leader has heard a majority within this time. The only voter needs no other.
-fn hears_majority(metrics: &RaftMetrics<Types>, within: Duration) -> bool {
+fn reaches_majority(metrics: &RaftMetrics<Types>, within: Duration) -> bool {
     let voters = metrics.membership_config.membership().voter_ids().count();
     let acked = metrics.last_quorum_acked;
     voters < 2 || acked.is_some_and(|at| at.elapsed() < within)

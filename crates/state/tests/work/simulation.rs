@@ -24,7 +24,7 @@ struct Node {
     start: u64,
     held: Option<(u64, Vec<WorkItem>)>,
     /// Finds that must be reported before their items are settled.
-    untold: Vec<(u64, Found)>,
+    unreported: Vec<(u64, Found)>,
 }
 
 fn is_close(item: &WorkItem) -> bool {
@@ -162,7 +162,7 @@ impl World<'_> {
     fn crash(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         node.held = None;
-        node.untold.clear();
+        node.unreported.clear();
         node.start += 1;
         let new = runner(&node.name, &node.start.to_string());
         let before = self.epoch;
@@ -199,21 +199,21 @@ impl World<'_> {
                     |item: &WorkItem| is_close(item) || matches!(item.task, Task::Assemble { .. });
                 let fenced = self.read().is_some_and(|work| work.targets.is_fenced());
                 assert!(fenced || !items.iter().any(finishes), "{items:?}");
-                let untold = items.iter().flat_map(|item| self.bring(item)).collect();
-                self.nodes[at].untold = untold;
+                let unreported = items.iter().flat_map(|item| self.bring(item)).collect();
+                self.nodes[at].unreported = unreported;
                 self.nodes[at].held = Some((lease, items));
             }
             return;
         };
-        if !self.nodes[at].untold.is_empty() {
-            let (number, find) = self.nodes[at].untold[0].clone();
+        if !self.nodes[at].unreported.is_empty() {
+            let (number, find) = self.nodes[at].unreported[0].clone();
             let reported = self.work(WorkOp::Found {
                 number,
                 lease,
                 finds: vec![find],
             });
             if reported.is_some() {
-                self.nodes[at].untold.remove(0);
+                self.nodes[at].unreported.remove(0);
             }
             return;
         }
@@ -472,7 +472,7 @@ fn nothing_is_lost_or_settled_twice_whatever_crashes_and_repeats() {
             name: format!("node{number}"),
             start: 0,
             held: None,
-            untold: Vec::new(),
+            unreported: Vec::new(),
         };
         let mut world = World {
             seeded,

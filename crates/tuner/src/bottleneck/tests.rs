@@ -398,7 +398,7 @@ proptest! {
         ]);
         for end_counters in [end_counters, end_counters.since(&earlier)] {
             end_counters.finding(&channels, &Chosen::default());
-            let told_of = |stage| words::finding(stage, &end_counters, &channels, &Chosen::default());
+            let figure_of = |stage| words::finding(stage, &end_counters, &channels, &Chosen::default());
             for stage in [
                 Bottleneck::SourceStorage,
                 Bottleneck::SourceCpu,
@@ -407,7 +407,7 @@ proptest! {
                 Bottleneck::DestinationStorage,
                 Bottleneck::Limit,
             ] {
-                told_of(stage);
+                figure_of(stage);
             }
         }
     }
@@ -427,7 +427,7 @@ fn channel(number: u32, seconds: u64, bytes: u64) -> ChannelFigures {
 }
 
 /// The finding about the network, from the byte counts of the channels at one moment and at a later one.
-fn told_of_channels(then: &[ChannelFigures], now: &[ChannelFigures]) -> String {
+fn figure_of_channels(then: &[ChannelFigures], now: &[ChannelFigures]) -> String {
     let finding = idle()
         .finding(&ChannelRate::between(then, now), &Chosen::default())
         .unwrap();
@@ -439,38 +439,38 @@ fn told_of_channels(then: &[ChannelFigures], now: &[ChannelFigures]) -> String {
 fn a_channel_is_named_that_carries_less_than_the_others_or_than_before() {
     let carries = |figure: &str| figure.contains("carries");
     let even = [channel(0, 10, 1000), channel(1, 10, 1100)];
-    assert!(!carries(&told_of_channels(&[], &even)));
+    assert!(!carries(&figure_of_channels(&[], &even)));
     // No byte arrived in the last second, because the channel has no streams.
     let dead = [channel(0, 14, 1400), channel(1, 14, 1100)];
-    let figure = told_of_channels(&even, &dead);
+    let figure = figure_of_channels(&even, &dead);
     assert!(
         figure.ends_with(", channel 1 (eth1) carries 0 % of it"),
         "{figure}"
     );
     // The channel works again, and is as fast as the other.
     let back = [channel(0, 18, 1800), channel(1, 18, 1500)];
-    assert!(!carries(&told_of_channels(&dead, &back)));
+    assert!(!carries(&figure_of_channels(&dead, &back)));
     // The channel carried more than the other, and now carries less than half of that.
     let uneven = [channel(0, 10, 4000), channel(1, 10, 2500)];
     let fallen = [channel(0, 20, 5500), channel(1, 20, 5000)];
-    let figure = told_of_channels(&uneven, &fallen);
+    let figure = figure_of_channels(&uneven, &fallen);
     assert!(
         figure.ends_with(", channel 0 (eth0) carries 38 % of it"),
         "{figure}"
     );
     // Both channels are slower, so neither is reported.
     let both = [channel(0, 20, 4400), channel(1, 20, 2780)];
-    assert!(!carries(&told_of_channels(&uneven, &both)));
+    assert!(!carries(&figure_of_channels(&uneven, &both)));
 }
 
 #[test]
 fn a_channel_that_has_just_begun_is_not_named() {
     let then = [channel(0, 10, 1000)];
     let now = [channel(0, 14, 1400), channel(1, 0, 10)];
-    assert!(!told_of_channels(&then, &now).contains("carries"));
+    assert!(!figure_of_channels(&then, &now).contains("carries"));
     // The channel started late, but is as fast as the other.
     let now = [channel(0, 14, 1400), channel(1, 2, 200)];
-    assert!(!told_of_channels(&[], &now).contains("carries"));
+    assert!(!figure_of_channels(&[], &now).contains("carries"));
 }
 
 #[test]

@@ -235,7 +235,7 @@ pub(super) fn capacity(node: &ClusterNode) -> [String; 2] {
 
 /// The state of a node, and for how long it has been lost.
 pub(super) fn state(node: &ClusterNode) -> String {
-    match node.heard_ms.filter(|_| node.state.name() == "lost") {
+    match node.silent_ms.filter(|_| node.state.name() == "lost") {
         Some(age) => format!("lost for {} s", age / 1_000),
         None => node.state.name().to_owned(),
     }
@@ -285,7 +285,7 @@ mod tests {
         let node = |name: &str, state: &str, problem: Option<&str>| {
             serde_json::json!({
                 "name": name, "number": 1, "identity": "gw1-x", "state": state, "votes": true,
-                "leads": false, "heard_ms": null, "behind": null, "running": 0, "addresses": [],
+                "leads": false, "silent_ms": null, "behind": null, "running": 0, "addresses": [],
                 "exports": [], "version": "1", "joined": "1970-01-01T00:00:00Z", "resources": {}, "problem": problem,
             })
         };

@@ -109,11 +109,11 @@ fn a_daemon_that_never_pauses_does_not_put_off_the_interrupt() {
     };
     let end = asking().run(&mut near, TransferId([7; 16]), &mut batches);
     assert!(matches!(end, Ok(VerifyEnd::Interrupted)));
-    let mut hear = || receive_frame(&mut far, Duration::from_secs(10)).expect("a frame");
+    let mut receive = || receive_frame(&mut far, Duration::from_secs(10)).expect("a frame");
     for _ in 0..FRAMES_A_TURN {
-        assert!(matches!(hear(), Frame::Pong(_)));
+        assert!(matches!(receive(), Frame::Pong(_)));
     }
-    assert!(matches!(hear(), Frame::Cancel(_)));
+    assert!(matches!(receive(), Frame::Cancel(_)));
 }
 
 #[test]

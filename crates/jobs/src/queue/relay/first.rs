@@ -10,8 +10,8 @@ use godwit_state::{Families, Job, JobState, Reader};
 use super::again::{goes_to_source, has_ended, may_try_again, waits_since};
 use super::rounds::{self, Next, One, Stand};
 use super::{
-    SUBMITS_WITHIN_MS, begin, complain, describe, digests_are_elsewhere, explain, gave_wrong_data,
-    is_on_its_way, told_of,
+    SUBMITS_WITHIN_MS, begin, complain, describe, digests_are_elsewhere, explain, explanation_of,
+    gave_wrong_data, is_on_its_way,
 };
 use crate::basis::error::JobsError;
 use crate::basis::relay;
@@ -183,7 +183,7 @@ fn step(
         }
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(relay)) => {
-                explain(queue, job, &told_of(giver, &relay, false));
+                explain(queue, job, &explanation_of(giver, &relay, false));
                 return Ok(Step::Takes(id.clone()));
             }
             Err(error) => complain(queue, job, giver, &error),

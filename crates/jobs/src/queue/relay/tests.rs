@@ -77,7 +77,7 @@ fn a_relay_copies_contents_and_deletes_nothing() {
 #[test]
 fn a_destination_says_that_its_relay_is_paused() {
     let giver = crate::basis::examples::job("1zq", "alice", "b");
-    let [moves, paused] = [false, true].map(|is_paused| told_of(&giver, "3zq", is_paused));
+    let [moves, paused] = [false, true].map(|is_paused| explanation_of(&giver, "3zq", is_paused));
     for text in [&moves, &paused] {
         assert!(
             text.contains("job 1zq") && text.contains("job 3zq"),
