@@ -4,7 +4,7 @@
 //! ```text
 //! each second   every node ─▶ Announce ─▶ leader: who lives, what it has, where it is reached
 //!               leader     ─▶ rows of the state, members of the consensus, jobs of the lost return to the queue
-//! consensus     state ─▶ Carrier ─▶ AskSites ─▶ data port of another node ─▶ Cluster::answer ─▶ Replica::hear
+//! consensus     state ─▶ Carrier ─▶ AskSites ─▶ data port of another node ─▶ Cluster::answer ─▶ Replica::answer
 //! ```
 //!
 //! Only nodes of the cluster, known by their identities, may send messages; a stranger may join with an invitation. A node that was
