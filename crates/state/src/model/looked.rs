@@ -20,7 +20,7 @@ pub struct Looked {
     /// Names of files with several names that scans found. They are left to the close.
     #[serde(skip_serializing_if = "is_zero")]
     pub names: u64,
-    /// What the transfers used. Programs of a level below [`LEVEL_USAGE`](super::LEVEL_USAGE) do not know this field.
+    /// Processor time and memory of the transfers. Programs of a level below [`LEVEL_USAGE`](super::LEVEL_USAGE) do not know this field.
     #[serde(skip_serializing_if = "Usage::is_none")]
     pub usage: Usage,
 }
