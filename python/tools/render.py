@@ -32,8 +32,8 @@ def python_type(schema: dict, module: str = "") -> str:
 
 def union(types: list[str]) -> str:
     others = [one for one in types if one != "None"]
-    told = others[0] if len(others) == 1 else f"Union[{', '.join(others)}]"
-    return told if len(others) == len(types) else f"Optional[{told}]"
+    hint = others[0] if len(others) == 1 else f"Union[{', '.join(others)}]"
+    return hint if len(others) == len(types) else f"Optional[{hint}]"
 
 
 def words(text: str) -> str:
@@ -60,14 +60,14 @@ def document(name: str, schema: dict) -> list[str]:
     required = schema.get("required", [])
     fields = {}
     for field, value in schema["properties"].items():
-        told = python_type(value)
-        fields[field] = told if field in required else f"NotRequired[{told}]"
+        hint = python_type(value)
+        fields[field] = hint if field in required else f"NotRequired[{hint}]"
     if any(keyword.iskeyword(field) for field in fields):
-        inner = ", ".join(f"{json.dumps(field)}: {json.dumps(told)}" for field, told in fields.items())
+        inner = ", ".join(f"{json.dumps(field)}: {json.dumps(hint)}" for field, hint in fields.items())
         return [f'{name} = TypedDict("{name}", {{{inner},}})', f'"""{words(schema["description"])}"""']
     lines = [f"class {name}(TypedDict):", f'    """{words(schema["description"])}"""']
-    for field, told in fields.items():
-        lines.append(f"    {field}: {told}")
+    for field, hint in fields.items():
+        lines.append(f"    {field}: {hint}")
         told_of = schema["properties"][field].get("description")
         if told_of:
             lines.append(f'    """{words(told_of)}"""')
@@ -103,24 +103,24 @@ def member(path: str, method: str, operation: dict, *, is_async: bool) -> list[s
     known = operation["operationId"]
     positional, named, query, headers = [], [], [], []
     for parameter in operation.get("parameters", []):
-        field, told = parameter["name"], python_type(parameter["schema"], "schemas.")
+        field, hint = parameter["name"], python_type(parameter["schema"], "schemas.")
         if parameter["in"] == "path":
-            positional.append(f"{field}: {told}")
+            positional.append(f"{field}: {hint}")
             path = path.replace(f"{{{field}}}", f"{{escaped({field})}}")
         elif parameter["in"] == "query":
             query.append(f'"{field}": {field}')
             if parameter.get("required"):
-                positional.append(f"{field}: {told}")
+                positional.append(f"{field}: {hint}")
             else:
-                named.append(f"{field}: Optional[{told}] = None")
+                named.append(f"{field}: Optional[{hint}] = None")
         else:
             variable = field.lower().replace("-", "_")
             named.append(f"{variable}: Optional[str] = None")
             headers.append(f'"{field}": {variable} or new_key()')
     body = operation.get("requestBody")
     if body:
-        told = python_type(body["content"]["application/json"]["schema"], "schemas.")
-        positional.append(f"body: {told}" + ("" if body.get("required") else " = None"))
+        hint = python_type(body["content"]["application/json"]["schema"], "schemas.")
+        positional.append(f"body: {hint}" + ("" if body.get("required") else " = None"))
     arguments = ", ".join(["self", *positional, *(["*", *named] if named else [])])
     result = answer(operation)
     twice = (method in ("get", "put", "delete") or bool(headers)) and known not in NOT_TWICE

@@ -1,4 +1,4 @@
-//! Hears the events of the transfer of one lease: its progress, the outcome of its items, and faults of the destination.
+//! Takes the events of the transfer of one lease: its progress, the outcome of its items, and faults of the destination.
 //! Decides nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
