@@ -11,6 +11,8 @@ mod many;
 mod simulation;
 #[path = "work/tree.rs"]
 mod tree;
+#[path = "work/usage.rs"]
+mod usage;
 
 use godwit_state::{
     Closed, CommandError, Effect, FEATURE_LEVEL, Found, HeldItems, JobOp, Op, OpenWork, Outcome,
