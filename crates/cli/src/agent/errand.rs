@@ -23,7 +23,7 @@ use godwit_run::{
 };
 
 use super::list::ReceivedList;
-use super::{base, broken, hear, listen, started};
+use super::{base, broken, listen, receive, started};
 use crate::commands::exit_of;
 use crate::connectors::SshConnectors;
 use crate::exit::{Exit, Failure, FailureCode};
@@ -58,7 +58,7 @@ pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
 
 /// Reads the order, and carries it out.
 pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> {
-    let errand: Errand = hear(&mut input)?;
+    let errand: Errand = receive(&mut input)?;
     let started = Instant::now();
     let spec = JobSpec::from_json(errand.job.as_bytes())
         .map_err(|error| Failure::new(FailureCode::VersionMismatch, error))?;
