@@ -1,11 +1,11 @@
-//! Tests that many deliveries to one webhook take nothing from another, and that a webhook has a bounded owner.
+//! Tests that many deliveries to one webhook take nothing from another, and that a webhook has a bounded owner and keeps its key.
 //! See `objects` for the deliveries of a job.
 
 mod support;
 
 use godwit_state::{
-    Change, Command, CommandError, Delivery, FEATURE_LEVEL, JobOp, LEVEL_DELIVERIES, Op,
-    ProposeError, Secret, Webhook,
+    Change, Command, CommandError, Delivery, FEATURE_LEVEL, JobOp, LEVEL_DELIVERIES,
+    LEVEL_KEPT_KEY, Op, ProposeError, Secret, Webhook,
 };
 use support::air::Cluster;
 use support::state::State;
@@ -90,4 +90,36 @@ fn the_owner_of_a_webhook_has_the_length_of_a_name() {
         panic!("{refused}");
     };
     assert_eq!(field, "owner");
+}
+
+/// The node of one admin read the webhook before another admin changed its key.
+#[test]
+fn a_new_address_keeps_the_key_that_another_admin_has_changed_meanwhile() {
+    let put = |url: &str, key: &str| {
+        Op::Webhook(Change::Put(Webhook {
+            id: "hook".to_owned(),
+            url: url.to_owned(),
+            events: Vec::new(),
+            owner: None,
+            secret: Secret::new(key),
+            disabled: false,
+        }))
+    };
+    for (level, key) in [(LEVEL_KEPT_KEY - 1, ""), (LEVEL_KEPT_KEY, "second")] {
+        let mut state = State::new();
+        state.op(0, Op::Level(level)).expect("alone");
+        state.op(1, hook("hook", &[])).expect("created");
+        let second = put("https://example.org/a", "second");
+        state.op(2, second).expect("a new key");
+        let address = put("https://example.org/b", "");
+        state.op(3, address.clone()).expect("a new address");
+        let row: Option<Webhook> = state.reader.object("hook").expect("read");
+        let row = row.expect("there");
+        assert_eq!(row.url, "https://example.org/b");
+        assert_eq!(row.secret, Secret::new(key), "level {level}");
+        // Without a row there is no key to keep. Older programs put the whole row.
+        let remove = Op::Webhook(Change::Remove("hook".to_owned()));
+        state.op(4, remove).expect("removed");
+        assert_eq!(state.op(5, address).is_ok(), level < LEVEL_KEPT_KEY);
+    }
 }

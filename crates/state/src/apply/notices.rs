@@ -9,10 +9,10 @@ use super::objects::Objects;
 use super::{Context, Stop, sql};
 use crate::bounds;
 use crate::model::{
-    Change, CommandError, Delivery, Effect, Job, JobState, LEVEL_DELIVERIES, Object as _, Reason,
-    SITE_EVENTS, Site, Timestamp, Topic, Webhook,
+    Change, CommandError, Delivery, Effect, Job, JobState, LEVEL_DELIVERIES, LEVEL_KEPT_KEY,
+    Object as _, Reason, SITE_EVENTS, Site, Timestamp, Topic, Webhook,
 };
-use crate::read::{committed_level, parent_of};
+use crate::read::{committed_level, object_by_id, parent_of};
 use crate::seal::{object_body, select_objects};
 
 /// Every delivery whose id is a multiple of this also removes the surplus ones.
@@ -197,7 +197,7 @@ impl Notices<'_> {
 
     /// Changes a webhook. The deliveries of a removed webhook end, so a later one of that id, perhaps for other jobs, gets none of them.
     pub(super) fn webhook(&self, change: &Change<Webhook>) -> Result<Effect, Stop> {
-        let effect = Objects(self.0).change(change)?;
+        let effect = Objects(self.0).change(&self.with_key(change)?)?;
         if let Change::Remove(id) = change
             && committed_level(self.0.db)? >= LEVEL_DELIVERIES
         {
@@ -210,6 +210,20 @@ impl Notices<'_> {
                 .execute(params![id, self.0.at.0])?;
         }
         Ok(effect)
+    }
+
+    /// The change, with the key of the row if the command puts none. The proposer may have read an older row.
+    fn with_key(&self, change: &Change<Webhook>) -> Result<Change<Webhook>, Stop> {
+        let mut change = change.clone();
+        if let Change::Put(webhook) = &mut change
+            && webhook.secret.expose().is_empty()
+            && committed_level(self.0.db)? >= LEVEL_KEPT_KEY
+        {
+            let row = object_by_id::<Webhook>(self.0.db, &webhook.id)?;
+            let row = row.ok_or_else(|| CommandError::not_found(Webhook::KIND, &webhook.id))?;
+            webhook.secret = row.secret;
+        }
+        Ok(change)
     }
 
     /// Records the result of a delivery attempt.

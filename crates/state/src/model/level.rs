@@ -20,8 +20,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   ([`LEVEL_INVITES`]). Learned nodes have lines in the audit log ([`LEVEL_LEARN_AUDITED`]), and
 ///   a node reports amounts of lost attempts ([`LEVEL_EARLIER_AMOUNTS`]). A node's row has bounds ([`LEVEL_MEMBERS`]), and each webhook
 ///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]). A change of
-///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]). The claim of a divided job cannot be guessed
-///   ([`LEVEL_CLAIMS`]). A token made with a password names it
+///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]), and one of a webhook its key ([`LEVEL_KEPT_KEY`]).
+///   The claim of a divided job cannot be guessed ([`LEVEL_CLAIMS`]). A token made with a password names it
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
 ///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
 ///   There are flows ([`LEVEL_FLOWS`]). A job may have its copies sealed ([`LEVEL_SEALED`]),
@@ -104,6 +104,10 @@ pub const LEVEL_FLOWS: u32 = 6;
 /// From this level on, a user that is put without a password keeps the password of its row. So a change of the role does not bring back a
 /// password that the user has replaced meanwhile.
 pub const LEVEL_KEPT_PASSWORD: u32 = 6;
+
+/// From this level on, a webhook that is put with an empty key keeps the key of its row. So a change of its address does not bring back a
+/// key that another admin has replaced meanwhile.
+pub const LEVEL_KEPT_KEY: u32 = 6;
 
 /// From this level on, the first divided attempt of a job draws the claim at random. Older programs derive it from the job.
 pub const LEVEL_CLAIMS: u32 = 6;

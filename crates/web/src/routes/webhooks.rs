@@ -7,7 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{DeliveryView, NewWebhook, WebhookView};
-use godwit_state::{Change, DeliveryLine, JobState, Op, SITE_EVENTS, Secret, Webhook};
+use godwit_state::{
+    Agreed, Change, DeliveryLine, JobState, LEVEL_KEPT_KEY, Op, SITE_EVENTS, Secret, Webhook,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -72,11 +74,13 @@ async fn put_webhook(
     app.run(move |app| {
         let earlier = app.reader().object::<Webhook>(&id)?;
         let given = new.secret.map(Secret::new);
-        let given = given.or_else(|| earlier.map(|earlier| earlier.secret));
         let mut made = None;
-        let secret = match given {
-            Some(secret) => secret,
-            None => {
+        let secret = match (given, earlier) {
+            (Some(secret), _) => secret,
+            // The state keeps the key: another admin may have changed it since the row was read.
+            (None, Some(_)) if Agreed(&app.reader()).level()? >= LEVEL_KEPT_KEY => Secret::new(""),
+            (None, Some(earlier)) => earlier.secret,
+            (None, None) => {
                 let key = message::make_key()
                     .map_err(|error| ApiError::internal(format!("no random numbers: {error}")))?;
                 Secret::new(made.insert(key).as_str())
@@ -90,7 +94,12 @@ async fn put_webhook(
             secret,
             disabled: new.disabled,
         };
-        app.propose(caller.actor(), Op::Webhook(Change::Put(webhook.clone())))?;
+        let change = match made {
+            // A new key does not replace that of a webhook which this node does not know yet.
+            Some(_) => Change::Create(webhook.clone()),
+            None => Change::Put(webhook.clone()),
+        };
+        app.propose(caller.actor(), Op::Webhook(change))?;
         Ok(WebhookView {
             secret: made,
             ..webhook_view(webhook)

@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_state::{Change, FEATURE_LEVEL, JobOp, Limit, LimitScope, Moved, Op, Runner, Schedule};
+use godwit_state::{
+    Change, FEATURE_LEVEL, JobOp, Limit, LimitScope, Moved, Op, Runner, Schedule, Webhook,
+};
 use serde_json::json;
 
 use crate::jobs::later;
@@ -215,9 +217,18 @@ fn schedules_and_webhooks_are_put_and_removed() {
     webhook(json!({"url": "https://chat.example/x", "secret": "whsec_c2VjcmV0"}))
         .expect_problem(422, "invalid");
     // The key stays, and no answer shows it.
-    let put = webhook(json!({"url": "https://chat.example/y", "events": ["failed"]}));
-    let put = put.expect(200).json();
-    assert!(!put.to_string().contains("whsec"), "{put}");
+    let mut put = json!(null);
+    for level in [None, Some(FEATURE_LEVEL)] {
+        // From this level on, the state keeps it.
+        if let Some(level) = level {
+            world.propose(Op::Level(level));
+        }
+        let body = json!({"url": "https://chat.example/y", "events": ["failed"]});
+        put = webhook(body).expect(200).json();
+        assert!(!put.to_string().contains("whsec"), "{put}");
+        let row = world.replica.reader().object::<Webhook>("chat").unwrap();
+        assert_eq!(row.unwrap().secret.expose(), made["secret"]);
+    }
     webhook(json!({"url": "https://chat.example/y", "events": ["moving"]}))
         .expect_problem(422, "invalid");
     webhook(json!({"url": "file:///etc/passwd"})).expect_problem(422, "invalid");

@@ -359,7 +359,7 @@ pub struct Webhook {
     pub events: Vec<String>,
     /// Owner of the jobs to report; `None` for all owners.
     pub owner: Option<String>,
-    /// Key for signatures.
+    /// Key for signatures; empty in a command that leaves the key as it is.
     pub secret: Secret,
     /// Whether the webhook is suspended.
     pub disabled: bool,
