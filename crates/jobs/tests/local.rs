@@ -5,6 +5,8 @@
 mod believed;
 #[path = "local/clock.rs"]
 mod clock;
+#[path = "local/denied.rs"]
+mod denied;
 #[path = "local/faithless.rs"]
 mod faithless;
 #[path = "local/fickle.rs"]

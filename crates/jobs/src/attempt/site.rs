@@ -55,6 +55,7 @@ use ends::Ends;
 use follow::Followed;
 use let_in::JobAccess;
 use past::Copying;
+pub(crate) use rights::check_rights;
 use stop::Stop;
 
 /// How long access for a job lasts unless it is renewed: the job continues for this long while this node is away.

@@ -122,7 +122,8 @@ fn run(
     recording: &mut Option<Recording>,
 ) -> Option<Result<Summary, Failure>> {
     let checks = checks(own, job, control, events);
-    let ready = site::check_apart(&own.site, job, control)
+    let ready = site::check_rights(&own.site, job)
+        .and_then(|()| site::check_apart(&own.site, job, control))
         .and_then(|()| checks.before())
         .and_then(|()| checks.may_seal());
     if let Err(failure) = ready {

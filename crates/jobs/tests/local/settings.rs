@@ -99,7 +99,7 @@ fn an_old_job_with_such_a_setting_fails_with_its_name() {
             settings: with(JobKind::Copy, "rsh").settings,
             ..new(from, to)
         };
-        let id = keep(&jobs, &job);
+        let id = keep(&jobs, "alice", &job);
         let ended = wait_for(&jobs, &id, |job| job.ended.is_some());
         assert_eq!(ended.state, JobState::Failed, "{ended:?}");
         let setting = Setting::find(JobKind::Copy.scope(), "rsh").expect("in the table");
@@ -109,8 +109,8 @@ fn an_old_job_with_such_a_setting_fails_with_its_name() {
     jobs.stop();
 }
 
-/// Puts a job into the state as an older version did.
-fn keep(jobs: &Jobs, new: &NewJob) -> String {
+/// Puts a job into the state as an older version did, without a check.
+pub(crate) fn keep(jobs: &Jobs, owner: &str, new: &NewJob) -> String {
     let at = godwit_jobs::now();
     let place = |text: &str| {
         let (site, path) = text.split_once(':').expect("a place");
@@ -124,7 +124,7 @@ fn keep(jobs: &Jobs, new: &NewJob) -> String {
     let job = Submitted {
         id: sortable_id(at, u32::from_le_bytes(random)),
         label: String::new(),
-        owner: "alice".to_owned(),
+        owner: owner.to_owned(),
         spec: serde_json::to_string(new).expect("JSON"),
         sources: new.sources.iter().map(|text| place(text)).collect(),
         destination: place(&new.destination),

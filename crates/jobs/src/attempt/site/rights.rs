@@ -1,17 +1,31 @@
-//! Ends waiting and paused jobs between other sites, once their owner may no longer run them.
+//! Ends waiting and paused jobs between other sites, once their owner may no longer run them, and any job when it would begin.
 //! See `scheduler` for running jobs, and `pending` for the reports to sites.
 //!
 //! Any other waiting job ends when it would begin, because no other site has a part of it. A job between other sites may wait at one of
 //! them, and has access to the other.
 
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_state::{Job, JobFilter, JobOp, JobState, ProposeError};
 
+use super::Context;
 use super::pending::PendingNotices;
-use crate::basis::ends::is_third_party;
+use crate::basis::ends::{is_third_party, may_run_elsewhere};
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
 use crate::basis::words::denied;
 use crate::rights::{Rights, access};
+
+/// Refuses an attempt whose owner has lost a right since the submission, before it asks any site about the places of the job.
+pub(crate) fn check_rights(own: &Context, job: &Job) -> Result<(), Failure> {
+    let Some(why) = access::denied(&own.rights, job) else {
+        return Ok(());
+    };
+    if may_run_elsewhere(job) {
+        // It may run at its sites already.
+        own.notices.add(&job.id);
+    }
+    Err(Failure::new(FailureCode::AccessDenied, why))
+}
 
 /// Ends the waiting ones now.
 pub(super) fn end_denied(rights: &Rights, notices: &PendingNotices) -> Result<(), JobsError> {
