@@ -269,7 +269,7 @@ fn a_volume_that_does_not_open_is_named_and_the_node_runs_without_it() {
         "{shown:?}"
     );
     let ready = Caller::admin(&rig).readiness();
-    let note = "a volume of the transfer buffer could not be opened (1); see the log of the node";
+    let note = "the transfer buffer is not whole; see: godwit buffer status";
     assert_eq!(ready["notes"], serde_json::json!([note]), "{ready}");
 }
 

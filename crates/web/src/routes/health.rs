@@ -59,24 +59,15 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
     .await
 }
 
-/// The volumes of the buffer that the node does without. Callers without a role see no paths.
+/// Parts that do not work. Strangers read them, so they have no numbers and no paths: `/metrics` counts volumes, and the log names them.
 fn notes(app: &App) -> Vec<String> {
     let view = app.node.buffer.as_ref().map(|buffer| buffer.view());
     let volumes = view.map(|view| view.volumes).unwrap_or_default();
-    let lacking = |state: &str| volumes.iter().filter(|one| one.state == state).count();
-    let mut notes = Vec::new();
-    for (state, what) in [
-        (super::buffer::CLOSED, "could not be opened"),
-        ("out", "failed, and is not used until it answers"),
-    ] {
-        let number = lacking(state);
-        if number > 0 {
-            notes.push(format!(
-                "a volume of the transfer buffer {what} ({number}); see the log of the node"
-            ));
-        }
+    let is_lacking = |state: &str| [super::buffer::CLOSED, "out"].contains(&state);
+    match volumes.iter().any(|volume| is_lacking(&volume.state)) {
+        true => vec!["the transfer buffer is not whole; see: godwit buffer status".to_owned()],
+        false => Vec::new(),
     }
-    notes
 }
 
 /// Serves the figures of the node to Prometheus.
