@@ -13,7 +13,6 @@
 //! A file can be HELD from any phase but DRAINING, while a later file of its name is written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -311,12 +310,7 @@ impl Waiting {
     /// The latest file of a path, and the words that say where it goes.
     #[must_use]
     pub fn latest(&self, source: SourceId, path: &[u8]) -> Option<(Arc<FileKey>, Arc<[u8]>)> {
-        let bound = |bytes, stamp| FileKey {
-            source,
-            path: path.to_vec(),
-            generation: Generation { bytes, stamp },
-        };
-        let range = bound(0, 0)..=bound(u64::MAX, u64::MAX);
+        let range = key(source, path, 0)..=key(source, path, u64::MAX);
         let files = self.files.range::<FileKey, _>(range);
         let (file, one) = files.max_by_key(|(file, _)| file.generation.stamp)?;
         Some((Arc::clone(file), Arc::clone(&one.what)))
@@ -363,31 +357,26 @@ impl Waiting {
         views.take(most).collect()
     }
 
+    /// Walks over no other file: many names may begin as the path does.
     fn range<'a>(
         &'a self,
         source: SourceId,
         below: &'a [u8],
         after: Option<&[u8]>,
     ) -> impl Iterator<Item = (&'a Arc<FileKey>, &'a One)> {
-        let key = |path: &[u8], end| FileKey {
-            source,
-            path: path.to_vec(),
-            generation: Generation {
-                bytes: end,
-                stamp: end,
-            },
+        let from = move |path: &[u8]| {
+            let first = match after.filter(|after| *after >= path) {
+                Some(after) => key(source, after, u64::MAX),
+                None => key(source, path, 0),
+            };
+            let files = self.files.range::<FileKey, _>(first..);
+            files.take_while(move |(file, _)| file.source == source)
         };
-        let from = match after.filter(|after| *after >= below) {
-            Some(after) => Bound::Excluded(key(after, u64::MAX)),
-            None => Bound::Included(key(below, 0)),
-        };
-        let files = self.files.range::<FileKey, _>((from, Bound::Unbounded));
-        let files = files
-            .take_while(move |(file, _)| file.source == source && file.path.starts_with(below));
-        files.filter(move |(file, _)| {
-            let rest = file.path.get(below.len()..).unwrap_or_default();
-            below.is_empty() || rest.first().is_none_or(|byte| *byte == b'/')
-        })
+        let slash: &[u8] = if below.is_empty() { b"" } else { b"/" };
+        let inside = [below, slash].concat();
+        let at = from(below).take_while(move |(file, _)| !below.is_empty() && file.path == below);
+        let rest = from(&inside).take_while(move |(file, _)| file.path.starts_with(&inside));
+        at.chain(rest)
     }
 
     /// Sums over all files.
@@ -494,6 +483,18 @@ impl Waiting {
 
 /// The rank of a wanted file.
 const WANTED: u64 = 0;
+
+/// The first key of a path; with the largest `end`, one behind all its files.
+fn key(source: SourceId, path: &[u8], end: u64) -> FileKey {
+    FileKey {
+        source,
+        path: path.to_vec(),
+        generation: Generation {
+            bytes: end,
+            stamp: end,
+        },
+    }
+}
 
 fn is_troubled(one: &One) -> bool {
     matches!(one.phase, Phase::Later(_) | Phase::Aside)

@@ -399,6 +399,24 @@ fn a_refused_file_is_put_aside_and_one_that_may_pass_is_not() {
 }
 
 #[test]
+fn files_at_and_below_a_path_are_listed_and_no_neighbours() {
+    let mut waiting = Waiting::default();
+    for name in ["ru", "run", "run-1", "run.txt", "run/a", "run/b/c", "run0"] {
+        waiting.add(&key(name, 1, 1), [].into(), at(1));
+    }
+    let found = |after: Option<&[u8]>| -> Vec<String> {
+        let files = waiting.list(SOURCE, b"run", after, 99);
+        files.iter().map(|one| one.file.to_string()).collect()
+    };
+    let run = ["run", "run/a", "run/b/c"];
+    assert_eq!(found(None), run);
+    for (after, left) in [("a", 0), ("run-1", 1), ("run/a", 2), ("z", 3)] {
+        assert_eq!(found(Some(after.as_bytes())), run[left..], "{after}");
+    }
+    assert_eq!(waiting.below(SOURCE, b"").len(), 7);
+}
+
+#[test]
 fn slow_storage_that_hangs_does_not_hold_up_another_one() {
     let mut waiting = Waiting::default();
     let other = SourceId([4; 16]);
