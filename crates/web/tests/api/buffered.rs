@@ -1,7 +1,8 @@
-//! Tests that each change of the transfer buffer is in the audit log before it is made, and reaches the other nodes of the cluster.
+//! Tests that each change of the transfer buffer is in the audit log before it is made, and reaches the other nodes of the cluster. Silent
+//! nodes hold up no other request.
 //! The buffer itself is tested with the real binary.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use godwit_api::ask::{BufferAnswer, BufferQuestion};
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 
 use crate::rights::token;
 use crate::world::{Settings, World};
+
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Notes the last line of the audit log at each change.
 #[derive(Default)]
@@ -226,4 +229,68 @@ fn the_buffers_of_all_nodes_are_shown_and_changed_and_a_silent_node_is_named() {
     let elsewhere = json!({"place": "siteB:/data"});
     client.post("/api/v1/buffer/drop", &elsewhere).expect(422);
     assert_eq!(others.0.lock().unwrap().len(), asked);
+}
+
+/// Other nodes that do not answer until they may.
+#[derive(Default)]
+struct Silent {
+    calls: Mutex<Calls>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Calls {
+    now: usize,
+    most: usize,
+    may_end: bool,
+}
+
+impl Silent {
+    /// Waits until the calls are so.
+    fn wait(&self, mut are_so: impl FnMut(&Calls) -> bool) -> bool {
+        let calls = self.calls.lock().unwrap();
+        let changed = &self.changed;
+        let waited = changed.wait_timeout_while(calls, DEADLINE, |calls| !are_so(calls));
+        !waited.unwrap().1.timed_out()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Calls)) {
+        change(&mut self.calls.lock().unwrap());
+        self.changed.notify_all();
+    }
+}
+
+impl BufferMates for Silent {
+    fn ask(&self, _: &BufferQuestion) -> Vec<(String, Result<BufferAnswer, String>)> {
+        self.change(|calls| {
+            calls.now += 1;
+            calls.most = calls.most.max(calls.now);
+        });
+        self.wait(|calls| calls.may_end);
+        self.change(|calls| calls.now -= 1);
+        Vec::new()
+    }
+}
+
+#[test]
+fn silent_buffers_of_other_nodes_take_no_turns_of_short_calls() {
+    let others = Arc::new(Silent::default());
+    let mates: Arc<dyn BufferMates> = others.clone();
+    let world = World::with(Settings {
+        mates: Some(mates),
+        ..Settings::default()
+    });
+    let secret = token(&world, "vera", "viewer").0;
+    let get = |path: &str| world.client().token(&secret).get(path).status.as_u16();
+    std::thread::scope(|scope| {
+        // As many as a user has turns of short calls.
+        for _ in 0..8 {
+            scope.spawn(|| get("/api/v1/buffer"));
+        }
+        assert!(others.wait(|calls| calls.now == 4));
+        let short: Vec<u16> = (0..4).map(|_| get("/api/v1/jobs")).collect();
+        others.change(|calls| calls.may_end = true);
+        assert_eq!(short, [200; 4]);
+    });
+    assert_eq!(others.calls.lock().unwrap().most, 4);
 }
