@@ -7,6 +7,7 @@
 mod above;
 mod beacon;
 mod ground;
+mod located;
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -15,48 +16,11 @@ use godwit_proto::{Ground, Open};
 
 pub use self::beacon::{Look, Sought, light};
 use self::ground::{Meeting, likeness, meeting};
+pub use self::located::{Located, Overlap};
 
 /// The location of these paths of ours, for the other end. All paths are real.
 pub fn ground(paths: &[Vec<u8>]) -> Ground {
     ground::ground(paths)
-}
-
-/// A place of this machine, and its location.
-#[derive(Debug)]
-pub struct Located {
-    path: Vec<u8>,
-    ground: Ground,
-}
-
-/// How two places of this machine overlap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overlap {
-    /// They are one directory.
-    Same,
-    /// One of them, or a part of it, is inside the other.
-    Inside,
-}
-
-impl Located {
-    /// Looks at a real path, which need not exist.
-    pub fn at(path: Vec<u8>) -> Self {
-        let ground = ground(std::slice::from_ref(&path));
-        Self { path, ground }
-    }
-
-    /// Whether and how two destinations overlap, by path, mount and inode. File systems mounted in them belong to them.
-    pub fn overlap(&self, other: &Self) -> Option<Overlap> {
-        if self.has(other) && other.has(self) {
-            return Some(Overlap::Same);
-        }
-        let by_path = is_inside(&self.path, &other.path) || is_inside(&other.path, &self.path);
-        let is_met = by_path || meeting(&self.ground, &other.ground, true).is_some();
-        is_met.then_some(Overlap::Inside)
-    }
-
-    fn has(&self, inner: &Self) -> bool {
-        self.path == inner.path || meeting(&self.ground, &inner.ground, false).is_some()
-    }
 }
 
 /// One end of a transfer: its real paths, and their location.
@@ -281,28 +245,6 @@ mod tests {
             let paths = [source, goes_to].map(|path| vec![path.as_bytes().to_vec()]);
             let found = reason(&paths[0], &paths[1], deletes);
             assert_eq!(found.is_some(), refused, "{source} {goes_to} {deletes}");
-        }
-    }
-
-    #[test]
-    fn places_overlap_whether_they_exist_or_not() {
-        let directory = tempfile::tempdir().expect("made");
-        let real = directory.path().canonicalize().expect("there");
-        std::fs::create_dir_all(real.join("a/b")).expect("made");
-        std::os::unix::fs::symlink("a", real.join("link")).expect("made");
-        let at = |name: &str| Located::at(real.join(name).into_os_string().into_encoded_bytes());
-        for (one, other, overlap) in [
-            ("a", "a", Some(Overlap::Same)),
-            ("new", "new", Some(Overlap::Same)),
-            ("a/b", "link/b", Some(Overlap::Same)),
-            ("a", "a/b", Some(Overlap::Inside)),
-            ("a", "a/b/new", Some(Overlap::Inside)),
-            ("new/deep", "new", Some(Overlap::Inside)),
-            ("a", "new", None),
-            ("new", "newer", None),
-        ] {
-            assert_eq!(at(one).overlap(&at(other)), overlap, "{one} {other}");
-            assert_eq!(at(other).overlap(&at(one)), overlap, "{other} {one}");
         }
     }
 

@@ -6,13 +6,14 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use godwit_proto::Ground;
 use godwit_proto::limits::GROUND_IDS_MAX;
+use godwit_store::DirectoryId;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::is_inside;
@@ -120,14 +121,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
         let meta = std::fs::symlink_metadata(os(path)).ok();
         let is_tree = meta.as_ref().is_some_and(std::fs::Metadata::is_dir);
         if is_tree || paths.len() == 1 {
-            let Found { tops, around, .. } = &mut found;
-            own &= finder.chain(path, &mut |is_top, id| match is_top {
-                true => {
-                    tops.add(id);
-                    true
-                }
-                false => around.add(id),
-            });
+            own &= finder.chain(path, &mut |is_top, id| found.add(is_top, id));
             finder.looks(path, true, &mut looks);
             own &= finder.mounts_below(path, &mut found);
         } else if let Some(parent) = parent_of(path)
@@ -138,22 +132,29 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
             finder.looks(parent, false, &mut looks);
         }
     }
-    let Found {
-        tops,
-        around,
-        mounts,
-        mounts_around,
-    } = found;
     Ground {
-        tops: tops.list,
-        around: around.list,
-        mounts: mounts.list,
-        mounts_around: mounts_around.list,
         own,
         alike: looks.tops.list,
         alike_around: looks.around.list,
+        ..found.into_ground()
     }
 }
+
+/// The location of one path, by this mount of the path and by these ids of the path and of its parents.
+pub(super) fn ground_by(
+    finder: &Finder,
+    path: &[u8],
+    mount: Option<&Mount>,
+    id_of: &IdOf<'_>,
+) -> Ground {
+    let mut found = Found::default();
+    finder.levels(path, mount, id_of, &mut |is_top, id| found.add(is_top, id));
+    finder.mounts_below(path, &mut found);
+    found.into_ground()
+}
+
+/// The device and inode of a path, if it exists.
+type IdOf<'a> = dyn Fn(&[u8]) -> Option<DirectoryId> + 'a;
 
 /// Numbers without duplicates, at most [`GROUND_IDS_MAX`]. A peer chooses the number and depth of the paths.
 #[derive(Debug, Default)]
@@ -179,6 +180,30 @@ struct Found {
     around: Ids,
     mounts: Ids,
     mounts_around: Ids,
+}
+
+impl Found {
+    /// Adds a number of the path itself or of a parent directory; returns whether there is room for another.
+    fn add(&mut self, is_top: bool, id: u64) -> bool {
+        match is_top {
+            true => {
+                self.tops.add(id);
+                true
+            }
+            false => self.around.add(id),
+        }
+    }
+
+    /// Without the attributes of the directories, and as if another kernel may see them.
+    fn into_ground(self) -> Ground {
+        Ground {
+            tops: self.tops.list,
+            around: self.around.list,
+            mounts: self.mounts.list,
+            mounts_around: self.mounts_around.list,
+            ..Ground::default()
+        }
+    }
 }
 
 /// A line of `/proc/self/mountinfo`.
@@ -238,16 +263,31 @@ impl Finder {
         let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
         let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());
         let mount = there.and_then(|there| self.mount_of(there));
+        let id_of = |level: &[u8]| {
+            let meta = std::fs::symlink_metadata(os(level)).ok()?;
+            Some((meta.dev(), meta.ino()))
+        };
+        self.levels(path, mount, &id_of, add)
+    }
+
+    /// The same for a path on this mount, whose levels have these ids.
+    fn levels(
+        &self,
+        path: &[u8],
+        mount: Option<&Mount>,
+        id_of: &IdOf<'_>,
+        add: &mut dyn FnMut(bool, u64) -> bool,
+    ) -> bool {
         let is_own = mount.is_some_and(|mount| mount.is_own);
-        let mut device = None;
+        let mut first = None;
         for level in std::iter::successors(Some(path), |path| parent_of(path)) {
             let is_top = level == path;
             let mut goes_on = true;
-            if let Ok(meta) = std::fs::symlink_metadata(os(level)) {
-                if *device.get_or_insert_with(|| meta.dev()) != meta.dev() && mount.is_none() {
+            if let Some((device, inode)) = id_of(level) {
+                if *first.get_or_insert(device) != device && mount.is_none() {
                     return is_own;
                 }
-                let inode = [meta.dev().to_le_bytes(), meta.ino().to_le_bytes()].concat();
+                let inode = [device.to_le_bytes(), inode.to_le_bytes()].concat();
                 goes_on = add(is_top, self.id(b"inode", &[&inode]));
             }
             if let Some(mount) = mount.filter(|_| goes_on) {
@@ -314,6 +354,11 @@ impl Finder {
     pub(super) fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = open(os(path), flags, Mode::empty()).ok()?;
+        self.mount_at(file.as_fd(), path)
+    }
+
+    /// The mount of an open file with this path.
+    pub(super) fn mount_at(&self, file: BorrowedFd<'_>, path: &[u8]) -> Option<&Mount> {
         let info = std::fs::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
         let mut lines = info.split(|byte| *byte == b'\n');
         let id = lines.find_map(|line| line.strip_prefix(b"mnt_id:"))?;
