@@ -13,6 +13,7 @@
 //! A file can be HELD from any phase but DRAINING, while a later file of its name is written.
 
 mod file;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use crate::extent::{FileKey, Generation, SourceId};
 
 pub use file::{Failing, Phase, Sums, WaitingFile};
+pub use turns::{BUSY_MAX, RUNNING_MAX, STALLS_AFTER, Stall, Turns};
 
 /// Which file drains first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +34,6 @@ pub enum First {
     Smallest,
 }
 
-/// Files that drain to one place at a time: few, because a disk that seeks must not jump between many.
-pub const BUSY_MAX: usize = 3;
 /// Time before a failed file is tried again; each failure doubles it.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest time between two tries.
@@ -62,8 +62,8 @@ pub struct Waiting {
     files: BTreeMap<Arc<FileKey>, One>,
     /// Those that are ready, by where they go: slow storage that hangs must not hold up another one.
     ready: BTreeMap<SourceId, BTreeSet<Ranked>>,
-    /// How many drain, by where they go.
-    busy: BTreeMap<SourceId, usize>,
+    /// Those that drain, by where they go.
+    pub turns: Turns,
     later: BTreeSet<(Duration, Arc<FileKey>)>,
     ages: BTreeSet<(Duration, Arc<FileKey>)>,
     first: First,
@@ -109,10 +109,8 @@ impl Waiting {
             self.sums.bytes -= file.generation.bytes;
             self.sums.troubled -= u64::from(is_troubled(&one));
             self.sums.aside -= u64::from(one.phase == Phase::Aside);
-            if one.phase == Phase::Draining
-                && let Some(busy) = self.busy.get_mut(&file.source)
-            {
-                *busy = busy.saturating_sub(1);
+            if one.phase == Phase::Draining {
+                self.turns.end(file.source);
             }
             self.ages.remove(&(one.since, file));
         }
@@ -127,13 +125,14 @@ impl Waiting {
             self.change(&file, |one| one.phase = Phase::Ready);
             self.enqueue(&file);
         }
-        let (rank, source) = self.first()?;
+        let (rank, source) = self.first(now)?;
         // A wanted file does not wait for the rate.
         if now < self.next_at && rank[0] != WANTED {
             return None;
         }
         let (_, file) = self.ready.get_mut(&source)?.pop_first()?;
         self.change(&file, |one| one.phase = Phase::Draining);
+        self.turns.begin(source, now);
         if let Some(rate) = self.rate {
             let bytes = u128::from(file.generation.bytes);
             let nanos = bytes * 1_000_000_000 / u128::from(rate.max(1));
@@ -320,10 +319,10 @@ impl Waiting {
         }
     }
 
-    /// When [`Self::poll`] may return a file without a change.
+    /// When [`Self::poll`] may return a file without a change. A place that stalls meanwhile makes room for others sooner.
     #[must_use]
-    pub fn due(&self) -> Option<Duration> {
-        let ready = self.first().map(|_| self.next_at);
+    pub fn due(&self, now: Duration) -> Option<Duration> {
+        let ready = self.first(now).map(|_| self.next_at);
         let later = self.later.first().map(|(due, _)| *due);
         ready.into_iter().chain(later).min()
     }
@@ -347,18 +346,20 @@ impl Waiting {
             self.sums.aside -= u64::from(one.phase == Phase::Aside);
             let has_drained = one.phase == Phase::Draining;
             change(one);
-            let drains = one.phase == Phase::Draining;
-            let busy = self.busy.entry(file.source).or_default();
-            *busy = (*busy + usize::from(drains)).saturating_sub(usize::from(has_drained));
+            if has_drained && one.phase != Phase::Draining {
+                self.turns.end(file.source);
+            }
             self.sums.troubled += u64::from(is_troubled(one));
             self.sums.aside += u64::from(one.phase == Phase::Aside);
         }
     }
 
     /// The first file whose slow storage takes one more.
-    fn first(&self) -> Option<([u64; 3], SourceId)> {
-        let may = |source: &SourceId| self.busy.get(source).is_none_or(|busy| *busy < BUSY_MAX);
-        let sources = self.ready.iter().filter(|(source, _)| may(source));
+    fn first(&self, now: Duration) -> Option<([u64; 3], SourceId)> {
+        let waits = self.ready.iter().filter(|(_, ready)| !ready.is_empty());
+        let share = self.turns.share(waits.map(|(source, _)| source), now);
+        let may = |source: SourceId| self.turns.may(source, share, now);
+        let sources = self.ready.iter().filter(|(source, _)| may(**source));
         let firsts = sources.filter_map(|(source, ready)| {
             let (rank, file) = ready.first()?;
             Some((rank, file, *source))

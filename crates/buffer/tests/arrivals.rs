@@ -1,5 +1,9 @@
 //! Tests files that arrive: each is drained as it came, or still waits, after any restart, failed write and lost volume.
 
+mod arrivals {
+    mod order;
+}
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +17,6 @@ use godwit_buffer::in_use::Places;
 use godwit_buffer::layout::Layout;
 use godwit_buffer::make::{self, Request};
 use godwit_buffer::service::{Arrivals, Buffer, Drain, Log, Mounted, Settled, open_volumes};
-use godwit_buffer::waiting::{BUSY_MAX, First, Phase, TRIES_MAX, Waiting};
-use godwit_seeded::Seeded;
 use tempfile::TempDir;
 
 const NODE: &str = "gw1-test";
@@ -324,184 +326,4 @@ fn a_file_whose_flash_fails_is_returned_whole_to_its_writer() {
     assert!(copy[..2 * EXTENT] == data[..2 * EXTENT]);
     drop(arriving);
     assert_eq!(arrivals.sums().files, 0);
-}
-
-fn key(path: &str, bytes: u64, stamp: u64) -> Arc<FileKey> {
-    Arc::new(FileKey {
-        source: SOURCE,
-        path: path.into(),
-        generation: Generation { bytes, stamp },
-    })
-}
-
-fn at(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-#[test]
-fn order_rate_and_wishes_decide_the_next_file() {
-    let mut waiting = Waiting::default();
-    for (name, bytes, since) in [("big", 1000, 1), ("small", 10, 2), ("middle", 100, 3)] {
-        waiting.add(&key(name, bytes, since), [].into(), at(since));
-    }
-    let name = |found: Option<(Arc<FileKey>, Arc<[u8]>)>| {
-        found.map(|(file, _)| file.to_string()).unwrap_or_default()
-    };
-    waiting.set(First::Smallest, Some(1000));
-    assert_eq!(name(waiting.poll(at(10_000))), "small");
-    assert_eq!(name(waiting.poll(at(10_000))), "middle", "a burst");
-    assert_eq!(name(waiting.poll(at(10_000))), "", "the rate");
-    assert_eq!(waiting.due(), Some(at(10_010)));
-    assert_eq!(waiting.want(SOURCE, b"big", 3), (1, 0, true));
-    assert_eq!(name(waiting.poll(at(10_000))), "big", "someone waits");
-    assert_eq!(waiting.sums().files, 3, "none is lost");
-    waiting.remove(&key("big", 1000, 1));
-    assert_eq!(waiting.sums().bytes, 110);
-}
-
-#[test]
-fn files_that_come_later_do_not_keep_those_who_wait() {
-    let mut waiting = Waiting::default();
-    for (name, stamp) in [("run/a", 1), ("run/b", 2), ("run/c", 3)] {
-        waiting.add(&key(name, 1, stamp), [].into(), at(0));
-    }
-    assert_eq!(waiting.want(SOURCE, b"run", 1), (1, 0, true));
-    waiting.remove(&key("run/a", 1, 1));
-    assert_eq!(waiting.want(SOURCE, b"run", 1), (0, 0, false));
-    // The latest file of one name is the file that a reader of that name waits for.
-    assert_eq!(waiting.want(SOURCE, b"run/c", 1), (1, 0, true));
-}
-
-#[test]
-fn a_refused_file_is_put_aside_and_one_that_may_pass_is_not() {
-    let mut waiting = Waiting::default();
-    let (refused, passing) = (key("refused", 1, 1), key("passing", 1, 2));
-    for file in [&refused, &passing] {
-        waiting.add(file, [].into(), at(0));
-    }
-    let mut now = at(0);
-    for _ in 0..TRIES_MAX + 3 {
-        while let Some((file, _)) = waiting.poll(now) {
-            waiting.fail(&file, now, "no".to_owned(), file == passing);
-        }
-        now += Duration::from_secs(120);
-    }
-    let phases: Vec<Phase> = waiting
-        .list(SOURCE, b"", None, 9)
-        .iter()
-        .map(|one| one.phase)
-        .collect();
-    assert!(matches!(phases[..], [Phase::Later(_), Phase::Aside]));
-    assert_eq!(waiting.want(SOURCE, b"", 2), (1, 1, true));
-    assert_eq!((waiting.sums().troubled, waiting.sums().aside), (1, 1));
-    assert_eq!(waiting.retry(SOURCE, b"refused"), 1);
-    assert!(waiting.poll(now).is_some() && waiting.poll(now).is_some());
-}
-
-#[test]
-fn files_at_and_below_a_path_are_listed_and_no_neighbours() {
-    let mut waiting = Waiting::default();
-    for name in ["ru", "run", "run-1", "run.txt", "run/a", "run/b/c", "run0"] {
-        waiting.add(&key(name, 1, 1), [].into(), at(1));
-    }
-    let found = |after: Option<&[u8]>| -> Vec<String> {
-        let files = waiting.list(SOURCE, b"run", after, 99);
-        files.iter().map(|one| one.file.to_string()).collect()
-    };
-    let run = ["run", "run/a", "run/b/c"];
-    assert_eq!(found(None), run);
-    for (after, left) in [("a", 0), ("run-1", 1), ("run/a", 2), ("z", 3)] {
-        assert_eq!(found(Some(after.as_bytes())), run[left..], "{after}");
-    }
-    assert_eq!(waiting.below(SOURCE, b"").len(), 7);
-}
-
-#[test]
-fn slow_storage_that_hangs_does_not_hold_up_another_one() {
-    let mut waiting = Waiting::default();
-    let other = SourceId([4; 16]);
-    for stamp in 0..5 {
-        waiting.add(&key("hangs", 1, stamp), [].into(), at(stamp));
-    }
-    let elsewhere = FileKey {
-        source: other,
-        ..(*key("later", 1, 9)).clone()
-    };
-    waiting.add(&Arc::new(elsewhere), [].into(), at(9));
-    let mut polled = Vec::new();
-    while let Some((file, _)) = waiting.poll(at(100)) {
-        polled.push(file);
-    }
-    assert_eq!(polled.len(), BUSY_MAX + 1);
-    assert_eq!(polled.last().map(|file| file.source), Some(other));
-    assert_eq!(waiting.due(), None, "none may come");
-    waiting.put_back(&polled[0]);
-    assert!(waiting.poll(at(100)).is_some());
-    waiting.remove(&polled[1]);
-    assert!(waiting.poll(at(100)).is_some() && waiting.poll(at(100)).is_none());
-}
-
-/// Any order of calls keeps each file in one place, and the sums true.
-#[test]
-fn no_order_of_events_loses_a_waiting_file() {
-    let mut numbers = Seeded(37);
-    for _ in 0..200 {
-        let mut waiting = Waiting::default();
-        let mut there: Vec<Arc<FileKey>> = Vec::new();
-        let mut now = at(0);
-        for step in 0..200 {
-            now += at(numbers.below(3000));
-            let pick = |numbers: &mut Seeded, there: &[Arc<FileKey>]| {
-                let most = there.len().max(1) as u64;
-                let at = usize::try_from(numbers.below(most)).expect("small");
-                there.get(at).cloned()
-            };
-            let some = pick(&mut numbers, &there);
-            match (numbers.below(8), some) {
-                (0 | 1, _) => {
-                    let file = key(&format!("d/{step}"), numbers.below(99), step);
-                    waiting.add(&file, [].into(), now);
-                    there.push(file);
-                }
-                (2, Some(file)) => {
-                    waiting.remove(&file);
-                    there.retain(|one| *one != file);
-                }
-                (3, _) => {
-                    if let Some((file, _)) = waiting.poll(now)
-                        && numbers.below(2) == 0
-                    {
-                        waiting.fail(&file, now, String::new(), numbers.below(2) == 0);
-                    }
-                }
-                (4, Some(file)) => {
-                    waiting.hold(&file);
-                }
-                (5, Some(file)) => waiting.let_go(&file),
-                (6, Some(file)) => waiting.put_back(&file),
-                (7, Some(file)) => {
-                    waiting.want(SOURCE, &file.path, u64::MAX);
-                    waiting.retry(SOURCE, &file.path);
-                }
-                _ => {}
-            }
-            let bytes: u64 = there.iter().map(|file| file.generation.bytes).sum();
-            let sums = waiting.sums();
-            assert_eq!((sums.files, sums.bytes), (there.len() as u64, bytes));
-        }
-        // In the end all of them drain.
-        for file in &there {
-            waiting.let_go(file);
-            waiting.put_back(file);
-        }
-        waiting.retry(SOURCE, b"");
-        let mut drained = Vec::new();
-        while let Some((file, _)) = waiting.poll(now + at(200_000)) {
-            waiting.remove(&file);
-            drained.push(file);
-        }
-        drained.sort();
-        there.sort();
-        assert_eq!(drained, there);
-    }
 }

@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::{Shared, lock, now};
 use crate::extent::{FileKey, Generation, PATH_BYTES_MAX, SourceId};
 use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark, Whole};
-use crate::waiting::{Failing, First, Sums, Waiting, WaitingFile};
+use crate::waiting::{Failing, First, Stall, Sums, Waiting, WaitingFile};
 
 /// Those who wait look at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ pub(super) struct Desk {
 }
 
 /// The files that arrive at a buffer. Clones are handles of the same files.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Arrivals(Arc<Shared>);
 
 /// A file whose drain has begun. It is ready again if this value goes without a result.
@@ -318,7 +318,7 @@ impl Arrivals {
             if left.is_zero() {
                 return None;
             }
-            let due = waiting.due().map(|due| due.saturating_sub(now()));
+            let due = waiting.due(now()).map(|due| due.saturating_sub(now()));
             let wait = due
                 .unwrap_or(left)
                 .clamp(Duration::from_millis(1), left.max(Duration::from_millis(1)));
@@ -350,6 +350,17 @@ impl Arrivals {
     #[must_use]
     pub fn sums(&self) -> Sums {
         self.0.desk.sums()
+    }
+
+    /// The places to which files drain, and where nothing moves.
+    #[must_use]
+    pub fn stalls(&self) -> Vec<Stall> {
+        let waiting = lock(&self.0.desk.waiting);
+        let stalls = waiting.turns.stalls(now()).map(|stall| Stall {
+            source: arriving(stall.source),
+            ..stall
+        });
+        stalls.collect()
     }
 
     /// Whether the buffer is closed.
@@ -401,7 +412,14 @@ impl Drain {
     /// Fills `out` with the bytes at `offset`. False if flash does not return them as they were written.
     #[must_use]
     pub fn read(&self, offset: u64, out: &mut [u8]) -> bool {
+        self.moves();
         self.shared.read(&self.file, offset, out)
+    }
+
+    /// Slow storage answers.
+    fn moves(&self) {
+        let mut waiting = lock(&self.shared.desk.waiting);
+        waiting.turns.moves(self.file.source, now());
     }
 
     /// Slow storage has the file, durable, in this state. From now on the extents are clean, and belong to that state.
@@ -449,6 +467,7 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
+        self.moves();
         if !self.has_ended {
             Incoming::of(&mut self.shared.lock()).end_drain(&self.file);
             lock(&self.shared.desk.waiting).put_back(&self.file);
@@ -484,10 +503,4 @@ impl Drop for HeldArrival {
 /// The name of a place in the keys of files that are on their way there. No extent under it is mistaken for one that can be read again.
 fn arriving(source: SourceId) -> SourceId {
     SourceId(source.0.map(|byte| !byte))
-}
-
-impl std::fmt::Debug for Arrivals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Arrivals").finish_non_exhaustive()
-    }
 }
