@@ -1,27 +1,24 @@
-//! Brings files that wait in the transfer buffer to their exports, on threads that do nothing else. Chooses no file; the buffer does.
+//! Brings files that wait in the transfer buffer to their exports. Chooses no file, and starts no thread; the buffer and its crew do.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::Builder;
-use std::time::Duration;
+use std::sync::Mutex;
 
+use godwit_engine::lock;
 use godwit_run::Process;
 use godwit_run::local::Access;
 use godwit_store::Syncs;
-use godwit_tree::arriving::{Due, Failed, Queue, place};
+use godwit_tree::arriving::{self, Drains, Due, Failed, Queue, place};
 
 use crate::export::Export;
-
-/// Files that drain at one time. One place takes fewer, so that two that hang leave threads for the others.
-const THREADS: usize = 8;
-/// The threads look at least this often whether the buffer is closed.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 struct Drainer {
     queue: Queue,
     exports: Vec<Export>,
     spill: PathBuf,
     syncs: Syncs,
+    /// The exports of which the log says that nothing moves there.
+    stalled: Mutex<BTreeSet<String>>,
 }
 
 /// Drains files until the buffer of the process is closed. `spill` is a directory for data that does not fit in memory.
@@ -32,30 +29,18 @@ pub fn drain(exports: &[Export], process: &Process, spill: &Path) -> std::io::Re
     let Some(buffer) = &process.buffer else {
         return Ok(());
     };
-    let drainer = Arc::new(Drainer {
-        queue: Queue::of(buffer),
+    let queue = Queue::of(buffer);
+    let drainer = Drainer {
+        queue: queue.clone(),
         exports: exports.to_vec(),
         spill: spill.to_owned(),
         syncs: process.syncs.clone(),
-    });
-    for _ in 0..THREADS {
-        let drainer = Arc::clone(&drainer);
-        let body = move || drainer.run();
-        Builder::new().name("gw-drain".to_owned()).spawn(body)?;
-    }
-    Ok(())
+        stalled: Mutex::default(),
+    };
+    arriving::drain(queue, drainer)
 }
 
-impl Drainer {
-    fn run(&self) {
-        while !self.queue.is_closed() {
-            if let Some(due) = self.queue.next(LOOK_EVERY) {
-                let placed = self.place(&due);
-                due.end(placed);
-            }
-        }
-    }
-
+impl Drains for Drainer {
     fn place(&self, due: &Due) -> Result<u64, Failed> {
         let found = self.exports.iter().find_map(|export| {
             let arrivals = export.arrivals.as_ref()?;
@@ -73,5 +58,28 @@ impl Drainer {
             may_pass: true,
         })?;
         place(&*storage, arrivals, due)
+    }
+
+    /// Writes to the log which exports stall, and which move again.
+    fn look(&self) {
+        let stalls = self.queue.stalls();
+        let mut known = lock(&self.stalled);
+        if stalls.is_empty() && known.is_empty() {
+            return;
+        }
+        for export in &self.exports {
+            let arrivals = export.arrivals.as_ref();
+            let is_stalled = arrivals.is_some_and(|arrivals| arrivals.is_among(&stalls));
+            let name = &export.name;
+            match is_stalled {
+                true if known.insert(name.clone()) => self.queue.tell(&format!(
+                    "buffer: the export {name} takes no data: files that drain there have not moved for a minute; other exports go on; look at the storage under it"
+                )),
+                false if known.remove(name) => {
+                    self.queue.tell(&format!("buffer: the export {name} takes data again"));
+                }
+                _ => {}
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! Until a file has drained, this storage acts as if it was in place: its name is listed, and its metadata is compared. A call that needs
 //! more lets the file drain first, and waits.
 
+mod crew;
 mod file;
 mod place;
 mod storage;
@@ -18,10 +19,11 @@ use std::time::Duration;
 
 use godwit_buffer::extent::{FileKey, SourceId};
 use godwit_buffer::service::{Buffer, Drain, Settled};
-use godwit_buffer::waiting::Failing;
+use godwit_buffer::waiting::{Failing, Stall};
 use godwit_engine::lock;
 use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind};
 
+pub use crew::{Drains, drain};
 pub use place::{Failed, place};
 
 use storage::ArrivingStorage;
@@ -80,6 +82,12 @@ impl Arrivals {
             Settled::Late => Ok(false),
             Settled::ButAside(_) => Err(aside(path)),
         }
+    }
+
+    /// Whether the export is one of those where nothing moves.
+    #[must_use]
+    pub fn is_among(&self, stalls: &[Stall]) -> bool {
+        stalls.iter().any(|stall| stall.source == self.source)
     }
 
     /// The storage of the export, through which files arrive.
@@ -164,6 +172,17 @@ impl Queue {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
+    }
+
+    /// The exports to which files drain, and where nothing moves.
+    #[must_use]
+    pub fn stalls(&self) -> Vec<Stall> {
+        self.0.stalls()
+    }
+
+    /// Writes a line to the log of the node.
+    pub fn tell(&self, line: &str) {
+        self.0.tell(line);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use godwit_buffer::extent::SourceId;
 use godwit_buffer::in_use::Places;
@@ -16,7 +16,7 @@ use godwit_store::{
     SurveyItem, TempName, Timestamp, above_to_sync,
 };
 use godwit_testkit::{Faults, HostileStorage, Operation};
-use godwit_tree::arriving::{Arrivals, Failed, Queue, place};
+use godwit_tree::arriving::{Arrivals, Drains, Due, Failed, Queue, drain, place};
 use tempfile::TempDir;
 
 const NODE: &str = "gw1-test";
@@ -378,4 +378,61 @@ fn a_reader_waits_for_the_drain_of_its_file() {
         assert!(out == data);
     });
     assert!(world.at("a").exists());
+}
+
+/// Exports at one storage. The first ones take no data until the gate opens.
+struct Exports {
+    all: Vec<Arrivals>,
+    hung: usize,
+    storage: FsStorage,
+    gate: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Drains for Exports {
+    fn place(&self, due: &Due) -> Result<u64, Failed> {
+        let number = self.all.iter().position(|arrivals| due.is_for(arrivals));
+        let number = number.expect("one of them");
+        if number < self.hung {
+            let (is_open, opens) = &*self.gate;
+            let is_open = is_open.lock().expect("no panic");
+            let waited = opens.wait_while(is_open, |is_open| !*is_open);
+            drop(waited.expect("no panic"));
+        }
+        place(&self.storage, &self.all[number], due)
+    }
+}
+
+#[test]
+fn three_exports_that_hang_hold_up_no_other_one() {
+    let world = World::new();
+    let named = |number: u8| Arrivals::new(&world.buffer, "data", [number; 16], true);
+    let all: Vec<Arrivals> = (1..=4).map(named).collect();
+    for (number, arrivals) in all.iter().enumerate() {
+        let storage = arrivals.over(Arc::new(world.slow()));
+        for file in 0..4 {
+            let name = format!("{number}-{file}");
+            write(&*storage, &name, b"some", &meta(1), Replace::Never);
+        }
+    }
+    let gate: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+    let exports = Exports {
+        all,
+        hung: 3,
+        storage: world.slow(),
+        gate: Arc::clone(&gate),
+    };
+    drain(Queue::of(&world.buffer), exports).expect("a thread");
+    let waits_for = |files| {
+        let until = Instant::now() + Duration::from_secs(60);
+        while world.buffer.arrivals().sums().files != files {
+            assert!(Instant::now() < until, "not {files} files");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    waits_for(12);
+    assert!((0..4).all(|file| world.at(&format!("3-{file}")).exists()));
+    *gate.0.lock().expect("no panic") = true;
+    gate.1.notify_all();
+    waits_for(0);
+    world.buffer.close();
 }

@@ -45,7 +45,10 @@ impl Turns {
 
     /// The places that have stalled.
     pub fn stalls(&self, now: Duration) -> impl Iterator<Item = Stall> {
-        let stalled = self.0.iter().filter(move |(_, busy)| has_stalled(busy, now));
+        let stalled = self
+            .0
+            .iter()
+            .filter(move |(_, busy)| has_stalled(busy, now));
         stalled.map(|(source, busy)| Stall {
             source: *source,
             since: busy.moved,

@@ -172,7 +172,12 @@ fn places_that_take_no_data_hold_no_share_of_the_others() {
     hung.iter().for_each(|file| waiting.remove(file));
     assert_eq!(waiting.turns.stalls(later).count(), 0);
     let next = all(&mut waiting, later);
-    assert!([1, 2, 3].map(place).iter().all(|one| next.iter().any(|file| file.source == *one)));
+    assert!(
+        [1, 2, 3]
+            .map(place)
+            .iter()
+            .all(|one| next.iter().any(|file| file.source == *one))
+    );
 }
 
 #[test]
