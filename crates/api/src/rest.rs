@@ -24,7 +24,7 @@ pub use access::{
     UserView,
 };
 pub use buffer::{
-    BufferChanged, BufferFile, BufferFiles, BufferNode, BufferNodeChanged, BufferView,
+    BufferChanged, BufferFile, BufferFiles, BufferNode, BufferNodeChanged, BufferStall, BufferView,
     BufferVolume, DropFromBuffer, KeepInBuffer, RetryDrain,
 };
 pub use cluster::{

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use godwit_api::job::Text;
 use godwit_api::rest::{
-    BufferChanged, BufferFile, BufferFiles, BufferView, BufferVolume, Timestamp,
+    BufferChanged, BufferFile, BufferFiles, BufferStall, BufferView, BufferVolume, Timestamp,
 };
 use godwit_api::settings::{BufferSettings, ServeSettings};
 use godwit_buffer::extent::{FileKey, Generation, Keep, SourceId, State};
@@ -259,6 +259,21 @@ impl Control {
             .find(|(name, _)| name == export)
             .map(|(_, source)| *source)
     }
+
+    /// The exports to which files drain, and where nothing moves.
+    fn stalled(&self) -> Vec<BufferStall> {
+        let stalls = self.buffer.arrivals().stalls();
+        let named = stalls.iter().filter_map(|stall| {
+            let mut exports = self.exports.iter();
+            let (export, _) = exports.find(|(_, source)| *source == stall.source)?;
+            Some(BufferStall {
+                export: export.clone(),
+                since: timestamp(stall.since)?,
+                files: stall.files as u64,
+            })
+        });
+        named.collect()
+    }
 }
 
 impl BufferControl for Control {
@@ -315,6 +330,7 @@ impl BufferControl for Control {
             passed_bytes: figures.passed_bytes,
             damaged_bytes: figures.damaged_bytes,
             volumes: volumes.chain(closed).collect(),
+            stalled: self.stalled(),
             nodes: Vec::new(),
         }
     }

@@ -66,9 +66,23 @@ pub struct BufferView {
     pub damaged_bytes: u64,
     /// The volumes, in the order of the settings.
     pub volumes: Vec<BufferVolume>,
+    /// Exports to which files drain, and that take no data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<BufferStall>,
     /// A row for each node of the cluster, this one first; none if the node is alone. Together they are the pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<BufferNode>,
+}
+
+/// An export that takes no data from the buffer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct BufferStall {
+    /// Name of the export.
+    pub export: String,
+    /// When it took data last.
+    pub since: Timestamp,
+    /// Files that drain to it.
+    pub files: u64,
 }
 
 /// The part of one node in the pool.
@@ -104,6 +118,9 @@ pub struct BufferNode {
     /// Files of those that were put aside until a user acts.
     #[serde(default)]
     pub files_aside: u64,
+    /// Its exports that take no data from the buffer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<BufferStall>,
     /// Clean bytes that stay.
     pub bytes_kept: u64,
     /// Files with extents. A large file has some at several nodes.
@@ -141,6 +158,7 @@ impl BufferNode {
             files_waiting: view.files_waiting,
             files_troubled: view.files_troubled,
             files_aside: view.files_aside,
+            stalled: view.stalled.clone(),
             bytes_kept: view.bytes_kept,
             files: view.files,
             hit_bytes: view.hit_bytes,

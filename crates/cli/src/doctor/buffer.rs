@@ -36,6 +36,14 @@ pub(super) fn look(view: &BufferView, directory: &Directory, findings: &mut Find
             ));
         }
     }
+    for stall in &view.stalled {
+        let export = stall.export.escape_default();
+        notes.push((
+            format!("the export {export} takes no data from it, so its files wait on flash"),
+            "look at the storage of that export; godwit buffer list --waiting names the files"
+                .to_owned(),
+        ));
+    }
     if view.is_nearly_full() {
         notes.push((
             format!(
@@ -84,6 +92,8 @@ fn is_on_file_system_of(place: &Path, other: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use godwit_api::rest::{BufferStall, Timestamp};
 
     use super::super::findings::Level;
     use super::*;
@@ -141,5 +151,16 @@ mod tests {
             "{texts:?}"
         );
         assert!(texts[2].contains("nearly full: 900"), "{texts:?}");
+        view.stalled.push(BufferStall {
+            export: "tape".to_owned(),
+            since: Timestamp(1),
+            files: 2,
+        });
+        let stalled = self::reported(&view);
+        assert!(
+            stalled
+                .iter()
+                .any(|(_, text)| text.contains("tape takes no data"))
+        );
     }
 }

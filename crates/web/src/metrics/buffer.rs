@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::StaticText;
+use super::room::ExportLabel;
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct StateLabel {
@@ -37,6 +38,7 @@ pub(super) struct BufferMetrics {
     waiting: Family<StateLabel, Gauge>,
     kept: Gauge,
     age: Family<StateLabel, Gauge<f64, AtomicU64>>,
+    stalled: Family<ExportLabel, Gauge<f64, AtomicU64>>,
 }
 
 impl BufferMetrics {
@@ -85,6 +87,12 @@ impl BufferMetrics {
             "Age of the oldest content of the transfer buffer: of any, and of those that have not drained (dirty); 0 for none",
             Unit::Seconds,
             self.age.clone(),
+        );
+        registry.register_with_unit(
+            "buffer_stalled",
+            "Time since an export took data from the transfer buffer, while files drain to it and nothing moves",
+            Unit::Seconds,
+            self.stalled.clone(),
         );
     }
 
@@ -135,12 +143,20 @@ impl BufferMetrics {
             gauge.set(whole(files));
         }
         self.kept.set(whole(view.bytes_kept));
+        let age = |since: Timestamp| {
+            let millis = now.0.saturating_sub(since.0).max(0);
+            Duration::from_millis(millis.unsigned_abs()).as_secs_f64()
+        };
         for (state, since) in [("any", view.oldest), ("dirty", view.oldest_dirty)] {
-            let millis = since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));
             let state = StaticText(state);
             let gauge = self.age.get_or_create(&StateLabel { state });
-            let age = Duration::from_millis(millis.unsigned_abs());
-            gauge.set(age.as_secs_f64());
+            gauge.set(since.map_or(0.0, age));
+        }
+        self.stalled.clear();
+        for stall in &view.stalled {
+            let export = stall.export.clone();
+            let gauge = self.stalled.get_or_create(&ExportLabel { export });
+            gauge.set(age(stall.since));
         }
     }
 }

@@ -19,8 +19,8 @@ use crate::routes::node::exports_of;
 const LOOK_WITHIN: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct ExportLabel {
-    export: String,
+pub(super) struct ExportLabel {
+    pub(super) export: String,
 }
 
 /// The figures, one time series for each export.

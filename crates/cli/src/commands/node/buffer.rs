@@ -75,7 +75,10 @@ fn pool(nodes: &[BufferNode], clock: &Clock) -> String {
     let row = |node: &BufferNode| {
         let reason = node.reason.as_ref();
         let reason = reason.map_or_else(String::new, |why| format!(" ({})", printable(why)));
-        let state = format!("{}{reason}", printable(&node.state));
+        let mut state = format!("{}{reason}", printable(&node.state));
+        for stall in &node.stalled {
+            state.push_str(&format!(", {} takes no data", printable(&stall.export)));
+        }
         let named = vec![printable(&node.node), state];
         [
             named,
@@ -134,6 +137,14 @@ fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
         lines.push(format!(
             "{:<9}{} files for their exports, {} of them after a failure, {} put aside: godwit buffer list --waiting",
             "waiting", view.files_waiting, view.files_troubled, view.files_aside
+        ));
+    }
+    for stall in &view.stalled {
+        lines.push(format!(
+            "stalled   export {} has taken no data since {}; {} files drain there; look at its storage",
+            printable(&stall.export),
+            clock.show(stall.since),
+            stall.files
         ));
     }
     for volume in &view.volumes {

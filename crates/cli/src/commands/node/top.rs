@@ -199,6 +199,9 @@ fn buffer(now: &BufferView, earlier: Option<(&BufferView, Duration)>) -> String 
     if troubled > 0 {
         parts.push(format!("{} not well", counted(troubled, "volume")));
     }
+    for stall in &now.stalled {
+        parts.push(format!("export {} takes no data", printable(&stall.export)));
+    }
     if now.is_nearly_full() {
         parts.push("nearly full".to_owned());
     }
