@@ -16,6 +16,7 @@ mod file;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,9 @@ const RETRY_LAST: Duration = Duration::from_secs(60);
 pub const TRIES_MAX: u32 = 5;
 /// After a pause, draining exceeds its rate by the bytes of this time at most.
 const BURST: Duration = Duration::from_millis(100);
+
+/// Files that are counted below one path: a page of jobs asks for each of them.
+const COUNTED_MAX: usize = 10_000;
 
 /// A file with its place in the order.
 type Ranked = ([u64; 3], Arc<FileKey>);
@@ -288,6 +292,14 @@ impl Waiting {
         views.take(most).collect()
     }
 
+    /// Bytes of the files at and below a path that arrived in this time. Of many files, the first ones count.
+    #[must_use]
+    pub fn bytes(&self, source: SourceId, below: &[u8], arrived: &RangeInclusive<Duration>) -> u64 {
+        let files = self.range(source, below, None).take(COUNTED_MAX);
+        let files = files.filter(|(_, one)| arrived.contains(&one.since));
+        files.map(|(file, _)| file.generation.bytes).sum()
+    }
+
     /// Walks over no other file: many names may begin as the path does.
     fn range<'a>(
         &'a self,
@@ -367,21 +379,12 @@ impl Waiting {
         firsts.min().map(|(rank, _, source)| (*rank, source))
     }
 
-    fn rank(&self, file: &FileKey, one: &One) -> [u64; 3] {
-        let since = u64::try_from(one.since.as_millis()).unwrap_or(u64::MAX);
-        let bytes = match self.first {
-            First::Oldest => 0,
-            First::Smallest => file.generation.bytes,
-        };
-        [if one.is_wanted { WANTED } else { 1 }, bytes, since]
-    }
-
     /// Puts a file into the set of its phase.
     fn enqueue(&mut self, file: &FileKey) {
         let Some((file, one)) = self.files.get_key_value(file) else {
             return;
         };
-        let (file, rank) = (Arc::clone(file), self.rank(file, one));
+        let (file, rank) = (Arc::clone(file), rank(self.first, file, one));
         match one.phase {
             Phase::Ready => {
                 let ready = self.ready.entry(file.source).or_default();
@@ -399,7 +402,7 @@ impl Waiting {
         let Some((file, one)) = self.files.get_key_value(file) else {
             return;
         };
-        let (file, rank) = (Arc::clone(file), self.rank(file, one));
+        let (file, rank) = (Arc::clone(file), rank(self.first, file, one));
         match one.phase {
             Phase::Ready => {
                 if let Some(ready) = self.ready.get_mut(&file.source) {
@@ -427,6 +430,15 @@ fn key(source: SourceId, path: &[u8], end: u64) -> FileKey {
             stamp: end,
         },
     }
+}
+
+fn rank(first: First, file: &FileKey, one: &One) -> [u64; 3] {
+    let since = u64::try_from(one.since.as_millis()).unwrap_or(u64::MAX);
+    let bytes = match first {
+        First::Oldest => 0,
+        First::Smallest => file.generation.bytes,
+    };
+    [if one.is_wanted { WANTED } else { 1 }, bytes, since]
 }
 
 fn is_troubled(one: &One) -> bool {

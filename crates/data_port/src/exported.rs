@@ -2,6 +2,7 @@
 //! to this node may use its exports.
 
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -156,6 +157,16 @@ impl ExportedFiles for Exported {
     fn free_bytes(&self, path: &Path) -> Option<u64> {
         let found = self.find(path, Access::default()).ok()?;
         found.storage.free_bytes()
+    }
+
+    fn buffered(&self, path: &Path, arrived: &RangeInclusive<Duration>) -> u64 {
+        let bytes = path.as_os_str().as_bytes();
+        let wire = bytes.strip_prefix(b"/").unwrap_or(bytes);
+        let Ok(ExportPath::Below(export, below)) = locate(&self.exports, wire) else {
+            return 0;
+        };
+        let arrivals = export.arrivals.as_ref();
+        arrivals.map_or(0, |arrivals| arrivals.bytes(&below, arrived))
     }
 
     fn silent_for(&self, export: &str) -> Option<Duration> {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,6 +87,11 @@ pub trait ExportedFiles: Send + Sync {
 
     /// Bytes that this process may still write to the export of the path; `None` if unknown.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
+
+    /// Bytes of files at and below the path that arrived in this time since the Unix epoch, and wait in the transfer buffer.
+    fn buffered(&self, _path: &Path, _arrived: &RangeInclusive<Duration>) -> u64 {
+        0
+    }
 
     /// How long the file system of this export has not responded; `None` if it responds or is not watched.
     fn silent_for(&self, _export: &str) -> Option<Duration> {

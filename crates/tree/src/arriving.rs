@@ -13,6 +13,7 @@ mod place;
 mod storage;
 mod what;
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -82,6 +83,15 @@ impl Arrivals {
             Settled::Late => Ok(false),
             Settled::ButAside(_) => Err(aside(path)),
         }
+    }
+
+    /// Bytes of the waiting files at and below a path that arrived in this time since the Unix epoch.
+    #[must_use]
+    pub fn bytes(&self, path: &RelPath, arrived: &RangeInclusive<Duration>) -> u64 {
+        let Self {
+            arrivals, source, ..
+        } = self;
+        arrivals.bytes(*source, path.as_bytes(), arrived)
     }
 
     /// Whether the export is one of those where nothing moves.

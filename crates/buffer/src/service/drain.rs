@@ -1,6 +1,8 @@
 //! Owns the files that have arrived and are not at slow storage: their queue, those who wait for one, and the records about their end.
 //! Writes to no slow storage; the caller of [`Arrivals::next`] does.
 
+mod seen;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use super::memory::Memory;
 use super::{Shared, lock, now};
 use crate::extent::{FileKey, Generation, PATH_BYTES_MAX, SourceId};
 use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark, Whole};
-use crate::waiting::{Failing, First, Stall, Sums, Waiting, WaitingFile};
+use crate::waiting::{Failing, First, Sums, Waiting};
 
 /// Those who wait look at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -332,35 +334,6 @@ impl Arrivals {
         let files = lock(&self.0.desk.waiting).retry(arriving(source), below);
         self.0.desk.changed.notify_all();
         files
-    }
-
-    /// The next waiting files at and below a path, behind the path `after`.
-    #[must_use]
-    pub fn list(
-        &self,
-        source: SourceId,
-        below: &[u8],
-        after: Option<&[u8]>,
-        most: usize,
-    ) -> Vec<WaitingFile> {
-        lock(&self.0.desk.waiting).list(arriving(source), below, after, most)
-    }
-
-    /// Sums over the waiting files.
-    #[must_use]
-    pub fn sums(&self) -> Sums {
-        self.0.desk.sums()
-    }
-
-    /// The places to which files drain, and where nothing moves.
-    #[must_use]
-    pub fn stalls(&self) -> Vec<Stall> {
-        let waiting = lock(&self.0.desk.waiting);
-        let stalls = waiting.turns.stalls(now()).map(|stall| Stall {
-            source: arriving(stall.source),
-            ..stall
-        });
-        stalls.collect()
     }
 
     /// Whether the buffer is closed.
