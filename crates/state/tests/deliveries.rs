@@ -123,3 +123,27 @@ fn a_new_address_keeps_the_key_that_another_admin_has_changed_meanwhile() {
         assert_eq!(state.op(5, address).is_ok(), level < LEVEL_KEPT_KEY);
     }
 }
+
+#[test]
+fn only_webhooks_that_name_it_hear_that_an_ended_job_has_drained() {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL - 1)).expect("alone");
+    state.op(0, hook("named", &["drained"])).expect("created");
+    state.op(0, hook("usual", &[])).expect("created");
+    state.apply(&submit(1, "job")).expect("submitted");
+    let early = state.job(2, JobOp::Drained).expect_err("too early");
+    assert!(early.to_string().contains("needs cluster level"), "{early}");
+    state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let heard = |state: &State| {
+        let due = state.reader.deliveries().due(at(9), 10).expect("due");
+        let heard = due.iter().filter(|one| one.event == "drained");
+        heard.map(|one| one.webhook.clone()).collect::<Vec<_>>()
+    };
+    state.job(3, JobOp::Drained).expect("it has not ended");
+    assert!(heard(&state).is_empty());
+    state
+        .job(4, JobOp::Cancel { comment: None })
+        .expect("cancelled");
+    state.job(5, JobOp::Drained).expect("ended");
+    assert_eq!(heard(&state), ["named"]);
+}

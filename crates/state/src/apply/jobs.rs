@@ -153,6 +153,13 @@ pub(super) fn change_one(mut row: JobRow<'_>, op: &JobOp) -> Result<Job, Stop> {
         }
         JobOp::Moved { attempt, moved } => claims::moved(context.db, id, *attempt, *moved)?,
         JobOp::Finish(finish) => row.finish(finish)?,
+        JobOp::Drained => {
+            // A job that runs again may bring more.
+            if before.ended() {
+                Notices(context).drained(&row.job)?;
+            }
+            return Ok(row.job);
+        }
         JobOp::Explain { seen, reason } => row.explain(*seen, reason)?,
         JobOp::Expire => row.expire()?,
         JobOp::Deny { seen, reason } => row.deny(*seen, reason)?,

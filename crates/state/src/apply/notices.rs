@@ -9,8 +9,8 @@ use super::objects::Objects;
 use super::{Context, Stop, sql};
 use crate::bounds;
 use crate::model::{
-    Change, CommandError, Delivery, Effect, Job, JobState, LEVEL_DELIVERIES, LEVEL_KEPT_KEY,
-    Object as _, Reason, SITE_EVENTS, Site, Timestamp, Topic, Webhook,
+    Change, CommandError, DRAINED_EVENT, Delivery, Effect, Job, JobState, LEVEL_DELIVERIES,
+    LEVEL_KEPT_KEY, Object as _, Reason, SITE_EVENTS, Site, Timestamp, Topic, Webhook,
 };
 use crate::read::{committed_level, object_by_id, parent_of};
 use crate::seal::{object_body, select_objects};
@@ -80,9 +80,15 @@ impl Notices<'_> {
         })?;
         self.event(Topic::Job, &job.id, &body)?;
         if moved {
-            self.deliver(job)?;
+            self.deliver(job, job.state.name())?;
         }
         Ok(())
+    }
+
+    /// Publishes that no data of a job waits in a transfer buffer any more. Only webhooks that name this event receive it.
+    pub(super) fn drained(&self, job: &Job) -> Result<(), Stop> {
+        self.job(job, false)?;
+        self.deliver(job, DRAINED_EVENT)
     }
 
     /// Appends an event; beyond the limit, the oldest event is deleted.
@@ -132,22 +138,21 @@ impl Notices<'_> {
         Ok(())
     }
 
-    /// Adds a delivery for each webhook that selects the job's state.
-    fn deliver(&self, job: &Job) -> Result<(), Stop> {
+    /// Adds a delivery for each webhook that selects this event of a job. Those that select none get all states.
+    fn deliver(&self, job: &Job, event: &str) -> Result<(), Stop> {
         let parent = parent_of(self.0.db, &job.id)?;
         for webhook in webhooks(self.0.db)? {
-            let state = job.state.name();
-            let event =
-                webhook.events.is_empty() || webhook.events.iter().any(|name| name == state);
+            let is_usual = webhook.events.is_empty() && event == job.state.name();
+            let is_wanted = is_usual || webhook.events.iter().any(|name| name == event);
             let owner = webhook
                 .owner
                 .as_ref()
                 .is_none_or(|owner| *owner == job.owner);
-            if webhook.disabled || !event || !owner {
+            if webhook.disabled || !is_wanted || !owner {
                 continue;
             }
             let body = serde_json::to_string(&DeliveryBody {
-                r#type: format!("job.{state}"),
+                r#type: format!("job.{event}"),
                 timestamp: self.0.at.rfc3339(),
                 data: DeliveryJob {
                     id: &job.id,
@@ -158,7 +163,7 @@ impl Notices<'_> {
                     parent: parent.as_deref(),
                 },
             })?;
-            self.add(&webhook, &job.id, state, &body)?;
+            self.add(&webhook, &job.id, event, &body)?;
         }
         Ok(())
     }

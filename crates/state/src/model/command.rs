@@ -9,10 +9,10 @@ use godwit_model::millis;
 
 use super::prune::Prune;
 use super::{
-    AccessRule, Actor, AuditOutcome, FailureGroup, Flow, FlowRun, Invite, JobState, Join, Limit,
-    Moved, NewFamily, NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason, RetryPolicy,
-    RevokeTokens, Route, Runner, Schedule, Setting, Share, Site, StoredPlace, Timestamp, Token,
-    User, Webhook, WorkOp,
+    AccessRule, Actor, AuditOutcome, DRAINED_EVENT, FailureGroup, Flow, FlowRun, Invite, JobState,
+    Join, Limit, Moved, NewFamily, NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason,
+    RetryPolicy, RevokeTokens, Route, Runner, Schedule, Setting, Share, Site, StoredPlace,
+    Timestamp, Token, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -260,6 +260,8 @@ pub enum JobOp {
     },
     /// The runner ends the job.
     Finish(Box<Finish>),
+    /// No data of the ended job waits in a transfer buffer any more. Only its event and its deliveries follow.
+    Drained,
     /// Reports why a waiting job waits.
     Explain {
         /// Epoch of the job that the caller read.
@@ -465,6 +467,7 @@ impl JobOp {
             Self::Backoff { .. } => "backoff",
             Self::Moved { .. } => "moved",
             Self::Finish(_) => "finish",
+            Self::Drained => DRAINED_EVENT,
             Self::Explain { .. } => "explain",
             Self::Expire => "expire",
             Self::Deny { .. } => "deny",

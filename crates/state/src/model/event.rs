@@ -10,6 +10,9 @@ use super::Timestamp;
 /// Events of sites that webhooks may select: a site stopped or resumed answering.
 pub const SITE_EVENTS: [&str; 2] = ["site_away", "site_back"];
 
+/// Event of a job that webhooks may select: none of its data waits in a transfer buffer any more.
+pub const DRAINED_EVENT: &str = "drained";
+
 /// The subject of an event.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]

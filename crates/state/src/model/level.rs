@@ -25,7 +25,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
 ///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
 ///   There are flows ([`LEVEL_FLOWS`]). A job may have its copies sealed ([`LEVEL_SEALED`]),
-///   or remove files of its source ([`LEVEL_REMOVALS`]). Nodes report processor time and memory of a divided job ([`LEVEL_USAGE`]).
+///   or remove files of its source ([`LEVEL_REMOVALS`]). Nodes report processor time and memory of a divided job ([`LEVEL_USAGE`]),
+///   and that data of ended jobs has drained ([`LEVEL_DRAINED`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -137,6 +138,9 @@ pub const LEVEL_REMOVALS: u32 = 6;
 /// From this level on, nodes report the processor time and memory of the transfers of a divided job ([`Usage`](super::Usage)).
 pub const LEVEL_USAGE: u32 = 6;
 
+/// From this level on, [`JobOp::Drained`] exists.
+pub const LEVEL_DRAINED: u32 = 6;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -171,6 +175,7 @@ impl Op {
             Self::Job(_, JobOp::Route { at, .. }) if !at.is_empty() => LEVEL_INDEPENDENT,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
             Self::Job(_, JobOp::Moved { .. }) => LEVEL_MOVED,
+            Self::Job(_, JobOp::Drained) => LEVEL_DRAINED,
             Self::Work(_, WorkOp::Found { finds, .. })
                 if matches!(finds.as_slice(), [Found::Close { .. }, ..]) =>
             {
