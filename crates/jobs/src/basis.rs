@@ -2,6 +2,7 @@
 //! Knows no running job, and asks no node.
 
 pub(crate) mod apart;
+pub(crate) mod buffered;
 pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod documents;

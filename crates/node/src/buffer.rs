@@ -90,9 +90,6 @@ pub(crate) fn open(
     Ok(Some(buffer))
 }
 
-/// Waiting files whose bytes are summed under one lock. Files that arrive and drain wait for the same lock.
-const SUMMED_AT_ONCE: usize = 1 << 14;
-
 /// The state that all transfers of this process share.
 pub(crate) fn process(settings: &ServeSettings, buffer: Option<&Buffer>) -> Process {
     Process {
@@ -390,23 +387,6 @@ impl BufferControl for Control {
             files: found.iter().map(waiting_file).collect(),
             next,
             silent: Vec::new(),
-        }
-    }
-
-    fn buffered(&self, export: &str, below: &[u8]) -> u64 {
-        let Some(source) = self.source(export) else {
-            return 0;
-        };
-        let (mut bytes, mut after) = (0u64, None::<Vec<u8>>);
-        loop {
-            let arrivals = self.buffer.arrivals();
-            let page = arrivals.list(source, below, after.as_deref(), SUMMED_AT_ONCE);
-            let sizes = page.iter().map(|one| one.file.generation.bytes);
-            bytes = sizes.fold(bytes, u64::saturating_add);
-            match page.last() {
-                Some(last) if page.len() == SUMMED_AT_ONCE => after = Some(last.file.path.clone()),
-                _ => return bytes,
-            }
         }
     }
 

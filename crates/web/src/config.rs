@@ -141,9 +141,6 @@ pub trait BufferControl: Send + Sync {
     fn waiting(&self, export: &str, below: &[u8], after: Option<&[u8]>, most: usize)
     -> BufferFiles;
 
-    /// The bytes of those files.
-    fn buffered(&self, export: &str, below: &[u8]) -> u64;
-
     /// Tries those files again now.
     fn retry(&self, export: &str, below: &[u8]) -> BufferChanged;
 

@@ -25,6 +25,11 @@ export function isOver(state: JobState): boolean {
   return state === 'complete' || state === 'partial' || state === 'failed' || state === 'cancelled';
 }
 
+/** Whether data of an ended job is durable on flash, and not at its export yet. */
+export function isBuffered(job: Job): boolean {
+  return isOver(job.state) && (job.buffered ?? 0) > 0;
+}
+
 export function isWaiting(state: JobState): boolean {
   return STATES[state].kind === 'waits';
 }

@@ -182,8 +182,8 @@ pub struct JobView {
     /// Summary of the last attempt that ended, as in `--json`.
     #[schema(value_type = Option<Object>)]
     pub summary: Option<serde_json::Value>,
-    /// Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and
-    /// only at the node with the destination, and for users who may list it.
+    /// Bytes that arrived while the job ran, are durable in the transfer buffer of this node, and are not at their export yet. Only at the
+    /// node with the destination. Of many files below it, the first ones count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffered: Option<u64>,
 }

@@ -145,7 +145,7 @@ pub(super) fn webhook() -> Command {
                 value(
                     "event",
                     "STATE,...",
-                    "Only these events: states that a job enters, and site_away, site_back [default: all states]",
+                    "Only these events: states that a job enters, drained, and site_away, site_back [default: all states]",
                 )
                 .action(ArgAction::Append),
             )

@@ -130,6 +130,30 @@ fn a_pull_a_change_and_a_removal_meet_the_file_that_waits() {
 }
 
 #[test]
+fn a_job_says_that_its_data_is_buffered_and_later_that_none_is() {
+    let mut rig = Rig::new();
+    rig.write("export/src/a", contents(4000, 1));
+    rig.write("export/src/b", contents(5000, 2));
+    start(&mut rig, &["--buffer-drain-rate", "1"]);
+    let line = ["job", "submit", "here:/data/src", "here:/data/dst", "--wait"];
+    let ended = done(&rig, &line);
+    assert!(ended.contains("complete (buffered)"), "{ended}");
+    let id = ended.lines().next().expect("an id");
+    let list = done(&rig, &["job", "list", "--all"]);
+    assert!(list.contains("complete (buffered)"), "{list}");
+    // The pull wants the files, so they drain before their time.
+    let pulled = rig.cp(&["-r".to_owned(), rig.url("dst"), "pulled".to_owned()]);
+    assert_eq!(pulled.code, Some(0), "{pulled:?}");
+    let log = || {
+        let log = done(&rig, &["job", "log", id]);
+        log.contains("nothing waits in the transfer buffer").then_some(())
+    };
+    assert!(wait_until(log).is_some(), "{}", done(&rig, &["job", "log", id]));
+    let list = done(&rig, &["job", "list", "--all"]);
+    assert!(!list.contains("buffered"), "{list}");
+}
+
+#[test]
 fn a_name_that_another_took_meanwhile_is_not_replaced() {
     let mut rig = Rig::new();
     rig.write("src/a", contents(4000, 1));

@@ -5,9 +5,6 @@
 mod kept;
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +21,7 @@ use godwit_state::{Agreed, Families, Job, JobOp, Outcome};
 
 use super::{AttemptEvents, MakeEnv, lack};
 use crate::asking::{Asking, reached};
+use crate::basis::documents::exported_path;
 use crate::basis::ends::place_at;
 use crate::basis::error::JobsError;
 use crate::basis::relay::{self, Pair, RETRY_FOR};
@@ -391,13 +389,6 @@ impl Checks<'_> {
 /// Room beyond the bytes of the files: for directories, metadata and temporary names.
 const fn margin(needed: u64) -> u64 {
     needed / 100 + MARGIN_MIN
-}
-
-/// A place here as the exports know it.
-fn exported_path(place: &Place) -> PathBuf {
-    Path::new("/")
-        .join(&place.export)
-        .join(OsStr::from_bytes(&place.path))
 }
 
 /// Ends a check at its first difference, such as a missing entry, and with its job.

@@ -1,6 +1,10 @@
 //! Turns objects of the state into the documents of the API.
 //! Reads nothing.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
 use godwit_api::event::{Limited, Summary};
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
@@ -25,6 +29,13 @@ pub(crate) fn parts(place: &StoredPlace) -> Result<Place, JobsError> {
         let text = self::place(place);
         JobsError::invalid(FailureCode::Invalid, format!("{text:?} is not a place"))
     })
+}
+
+/// A place of this node as its exports know it.
+pub(crate) fn exported_path(place: &Place) -> PathBuf {
+    Path::new("/")
+        .join(&place.export)
+        .join(OsStr::from_bytes(&place.path))
 }
 
 /// The job as clients see it.

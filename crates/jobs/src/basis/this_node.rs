@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use godwit_run::local::ExportedFiles;
 use godwit_state::{Actor, Command, Done, JobOp, Op, ProposeError, Reader, Replica, Timestamp};
 
+use crate::basis::buffered::Shown;
 use crate::basis::clock::Clock;
 
 /// Writes a line to the log of the node.
@@ -18,12 +20,16 @@ pub(crate) struct ThisNode {
     pub(crate) name: String,
     /// The names of its exports.
     pub(crate) exports: Vec<String>,
+    /// The files in them.
+    pub(crate) files: Arc<dyn ExportedFiles>,
     /// Log and samples of each job are kept in a directory below this one.
     pub(crate) directory: PathBuf,
     pub(crate) replica: Arc<Replica>,
     pub(crate) clock: Clock,
     pub(crate) log: Arc<Log>,
     pub(crate) stopping: AtomicBool,
+    /// Jobs that were shown while data of them waited in the transfer buffer.
+    pub(crate) shown: Shown,
 }
 
 impl ThisNode {

@@ -11,6 +11,7 @@ use godwit_state::{Details, Families, Job, JobDetails, Moved, Reason, Timestamp,
 
 use crate::asking::elsewhere::RemoteProgress;
 use crate::attempt::live::Live;
+use crate::basis::buffered::buffered;
 use crate::basis::documents;
 use crate::basis::error::JobsError;
 use crate::basis::this_node::ThisNode;
@@ -80,9 +81,11 @@ impl<'a> Now<'a> {
         {
             job.reason = Some(reason);
         }
+        let buffered = buffered(self.this, &job);
         Ok(JobView {
             destinations,
             parent: details.parent,
+            buffered,
             ..documents::job(job, kind, progress, ended)
         })
     }

@@ -22,6 +22,7 @@ use crate::basis::error::JobsError;
 use crate::basis::owners::{is_of_site, owner};
 use crate::basis::this_node::ThisNode;
 use crate::basis::words::no_room;
+use crate::queue::drained::Drained;
 use crate::queue::scheduler::end;
 
 /// Bytes of the records of one other site: the manifests of some ten million files, or the logs of hundreds of jobs.
@@ -100,6 +101,7 @@ const STOPS_EVERY: Duration = Duration::from_millis(200);
 /// Body of the thread. It reads directories of thousands of jobs, so no start or end of other jobs waits for it.
 pub(crate) fn run(records: &Records) {
     let is_stopping = || records.this.is_stopping();
+    let mut drained = Drained::default();
     while !is_stopping() {
         let reader = records.this.reader();
         for (id, attempt) in records.live.all() {
@@ -122,6 +124,8 @@ pub(crate) fn run(records: &Records) {
                 drop(decline(records, &job, &why));
             }
         }
+        // A state that cannot be read or changed now is asked again.
+        drop(drained.look(&records.this, Instant::now()));
         let until = Instant::now() + EVERY;
         while Instant::now() < until && !is_stopping() {
             std::thread::sleep(STOPS_EVERY);

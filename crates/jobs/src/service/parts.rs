@@ -26,6 +26,7 @@ use crate::attempt::site;
 use crate::attempt::site::pending::{self, PendingNotices};
 use crate::attempt::site::unseen::Unseen;
 use crate::attempt::start::Attempts;
+use crate::basis::buffered::Shown;
 use crate::basis::clock::random_text;
 use crate::basis::cluster::Cluster;
 use crate::basis::error::JobsError;
@@ -77,11 +78,13 @@ impl Parts {
         let this = Arc::new(ThisNode {
             name: config.node,
             exports: config.exports,
+            files: Arc::clone(&config.exported),
             directory: config.directory,
             replica: Arc::clone(&replica),
             clock: config.clock,
             log: config.log,
             stopping: AtomicBool::new(false),
+            shown: Shown::default(),
         });
         let turns = Arc::new(Turns::default());
         let rights = Arc::new(Rights {

@@ -178,7 +178,9 @@ impl Seen {
     /// As [`JobRecords::report`](crate::JobRecords::report); `Forbidden` where the caller sees an outline of the job.
     pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
         self.check(id, "report")?;
-        self.jobs.records().report(id)
+        let report = self.jobs.records().report(id)?;
+        let job = self.view(report.job);
+        Ok(JobReport { job, ..report })
     }
 
     /// The same as one HTML file that fetches nothing.
@@ -226,8 +228,12 @@ impl Seen {
 
     /// The job as the caller sees it.
     #[must_use]
-    pub fn view(&self, job: JobView) -> JobView {
+    pub fn view(&self, mut job: JobView) -> JobView {
         if self.is_whole(&job) {
+            // The owner may have the right to write alone, and others write there, too.
+            let place = Place::from_bytes(job.destination.as_bytes()).ok();
+            let may_list = place.is_some_and(|place| self.granted.allows(&place, Right::List));
+            job.buffered = job.buffered.filter(|_| may_list);
             return job;
         }
         let of = self.of_job(&job.owner, &job.id);

@@ -10,10 +10,9 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use godwit_api::failure::FailureCode;
-use godwit_api::grant::Right;
 use godwit_api::rest::{
-    AttemptView, CancelJob, ChangeJob, FailureGroup, HERE, JobList, JobView, LogPage, NewJob,
-    Place, SampleView, Timestamp, WorkView,
+    AttemptView, CancelJob, ChangeJob, FailureGroup, JobList, JobView, LogPage, NewJob, SampleView,
+    Timestamp, WorkView,
 };
 use godwit_jobs::{Jobs, JobsError, Seen};
 use godwit_state::{Actor, Cursor, DESTINATIONS_MAX, JobFilter, JobState, PAGE_BYTES, Role};
@@ -265,19 +264,7 @@ async fn show(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<JobView>, ApiError> {
-    let Json(mut job) = read(&app, caller.clone(), id, Seen::job).await?;
-    let place = Place::from_bytes(job.destination.as_bytes()).ok();
-    if let Some(place) = place.filter(|place| place.site == HERE) {
-        let buffered = app.run(move |app| {
-            // The owner may have the right to write alone, and others write there, too.
-            let granted = app.jobs.access().of(&caller.name, caller.role)?;
-            let buffer = app.node.buffer.as_ref();
-            let buffer = buffer.filter(|_| granted.allows(&place, Right::List));
-            Ok(buffer.map_or(0, |buffer| buffer.buffered(&place.export, &place.path)))
-        });
-        job.buffered = Some(buffered.await?).filter(|bytes| *bytes > 0);
-    }
-    Ok(Json(job))
+    read(&app, caller, id, Seen::job).await
 }
 
 /// Shows the description that the job was submitted with.

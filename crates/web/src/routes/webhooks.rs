@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{DeliveryView, NewWebhook, WebhookView};
 use godwit_state::{
-    Agreed, Change, DeliveryLine, JobState, LEVEL_KEPT_KEY, Op, SITE_EVENTS, Secret, Webhook,
+    Agreed, Change, DRAINED_EVENT, DeliveryLine, JobState, LEVEL_KEPT_KEY, Op, SITE_EVENTS, Secret,
+    Webhook,
 };
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -60,14 +61,13 @@ async fn put_webhook(
             "secret: write whsec_ and the base64 of 24 to 64 bytes; without a secret the node makes one",
         ));
     }
-    if let Some(wrong) = new
-        .events
-        .iter()
-        .find(|name| JobState::from_name(name).is_none() && !SITE_EVENTS.contains(&name.as_str()))
-    {
+    if let Some(wrong) = new.events.iter().find(|name| {
+        let mut others = [DRAINED_EVENT].into_iter().chain(SITE_EVENTS);
+        JobState::from_name(name).is_none() && !others.any(|other| other == name.as_str())
+    }) {
         let known = JobState::ALL.map(JobState::name).join(", ");
         return Err(ApiError::invalid(format!(
-            "events: {wrong:?} is not an event; the states are: {known}; {} are about sites",
+            "events: {wrong:?} is not an event; the states are: {known}; {DRAINED_EVENT} is about the transfer buffer; {} are about sites",
             SITE_EVENTS.join(" and ")
         )));
     }

@@ -50,6 +50,14 @@ pub(crate) fn make_key() -> Result<String, getrandom::Error> {
     Ok(format!("{PREFIX}{}", BASE64.encode(&bytes)))
 }
 
+/// The body with the bytes of the job that wait in the transfer buffer. None if it is not about a job.
+pub(crate) fn with_buffered(body: &str, bytes: u64) -> Option<String> {
+    let mut body: serde_json::Value = serde_json::from_str(body).ok()?;
+    let data = body.get_mut("data")?.as_object_mut()?;
+    data.insert("buffered".to_owned(), bytes.into());
+    Some(body.to_string())
+}
+
 /// The id of a delivery. It is the same at each attempt, so a receiver recognizes a repeated delivery.
 pub(crate) fn id(delivery: &PendingDelivery) -> String {
     format!("msg_{}_{}", delivery.job, delivery.id)
@@ -96,6 +104,16 @@ mod tests {
         for wrong in ["", "secret", "whsec_", "whsec_c2VjcmV0", "whsec_%%%%"] {
             assert_eq!(key(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_body_names_the_bytes_that_wait() {
+        let body = r#"{"type":"job.complete","data":{"id":"j1"}}"#;
+        let told = with_buffered(body, 7).expect("about a job");
+        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        assert_eq!(told["data"]["buffered"], 7);
+        assert_eq!(told["data"]["id"], "j1");
+        assert_eq!(with_buffered("[]", 7), None);
     }
 
     #[test]

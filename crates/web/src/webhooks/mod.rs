@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use godwit_jobs::now;
-use godwit_state::{Actor, Change, Delivery, Op, PendingDelivery, Timestamp, Webhook};
+use godwit_state::{Actor, Change, Delivery, JobState, Op, PendingDelivery, Timestamp, Webhook};
 use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -146,7 +146,8 @@ impl Webhooks {
             Err(error) => return retry(delivery, error.code().to_string(), None),
         };
         let (id, seconds) = (message::id(&delivery), now().0.div_euclid(1_000));
-        let signed = message::signature(&webhook.secret, &id, seconds, &delivery.body);
+        let body = self.body(&delivery).await;
+        let signed = message::signature(&webhook.secret, &id, seconds, &body);
         let Some(signature) = signed else {
             return end(delivery, "the key of the webhook is invalid; set a new key");
         };
@@ -154,7 +155,7 @@ impl Webhooks {
             id,
             seconds,
             signature,
-            body: delivery.body.clone(),
+            body,
         };
         let answer = post::post(&webhook.url, message, &self.networks, &self.tls).await;
         match answer {
@@ -167,6 +168,20 @@ impl Webhooks {
             },
             Ok(answer) => retry(delivery, answer.status.to_string(), answer.wish),
             Err(fault) => retry(delivery, fault, None),
+        }
+    }
+
+    /// The body of a delivery. That about an ended job says how much of the job waits in the transfer buffer of this node.
+    async fn body(&self, delivery: &PendingDelivery) -> String {
+        let (id, body) = (delivery.job.clone(), delivery.body.clone());
+        let has_ended = JobState::from_name(&delivery.event).is_some_and(JobState::ended);
+        if id.is_empty() || !has_ended {
+            return body;
+        }
+        let job = self.app.run(move |app| Ok(app.jobs.job(&id)?)).await;
+        match job.ok().and_then(|job| job.buffered) {
+            Some(bytes) => message::with_buffered(&body, bytes).unwrap_or(body),
+            None => body,
         }
     }
 

@@ -9,7 +9,7 @@ use godwit_api::ask::{BufferAnswer, BufferQuestion};
 use godwit_api::rest::{BufferChanged, BufferFiles, BufferView};
 use godwit_state::Replica;
 use godwit_web::{BufferControl, BufferMates};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::rights::token;
 use crate::world::{Settings, World};
@@ -51,10 +51,6 @@ impl BufferControl for Watched {
 
     fn waiting(&self, _: &str, _: &[u8], _: Option<&[u8]>, _: usize) -> BufferFiles {
         BufferFiles::default()
-    }
-
-    fn buffered(&self, _: &str, _: &[u8]) -> u64 {
-        5
     }
 
     fn retry(&self, _: &str, _: &[u8]) -> BufferChanged {
@@ -141,30 +137,6 @@ fn each_request_about_the_buffer_takes_its_own_right() {
     }
     let made = watched.seen.lock().unwrap().len();
     assert_eq!(made, 4, "a refused change reaches no buffer");
-}
-
-#[test]
-fn only_a_user_who_may_list_the_destination_sees_how_much_of_it_is_buffered() {
-    let watched: Arc<dyn BufferControl> = Arc::new(Watched::default());
-    let world = World::with(Settings {
-        buffer: Some(watched),
-        ..Settings::default()
-    });
-    let owner = world.client().token(&token(&world, "otto", "operator").0);
-    world.grant("otto", "data read");
-    world.grant("otto", "archive write");
-    let job = json!({"sources": ["here:/data/none"], "destination": "here:/archive/in/"});
-    let made = owner.post("/api/v1/jobs", &job).expect(201).json();
-    let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
-    // Other users may write there, too.
-    let seen = owner.get(&path).expect(200).json();
-    assert_eq!(seen["destination"], "here:/archive/in/", "{seen}");
-    assert_eq!(seen["buffered"], Value::Null, "{seen}");
-    let seen = world.client().get(&path).expect(200).json();
-    assert_eq!(seen["buffered"], 5, "{seen}");
-    world.grant("otto", "archive:/in list");
-    let seen = owner.get(&path).expect(200).json();
-    assert_eq!(seen["buffered"], 5, "{seen}");
 }
 
 /// Two other nodes, of which one does not answer.

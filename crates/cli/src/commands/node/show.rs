@@ -104,7 +104,7 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
         None => lines.add("to", &job.destination),
     }
     lines.add("part of", job.parent.as_deref().unwrap_or_default());
-    lines.add("state", words::state(job.state));
+    lines.add("state", &words::state_of(job));
     lines.add("", &words::why(job, clock).unwrap_or_default());
     lines.add("fault", &fault(job));
     progress(job, clock, &mut lines);

@@ -118,8 +118,8 @@ impl Watched {
         }
         let clock = Clock::now();
         let text = match words::why(job, &clock) {
-            Some(why) => format!("{} {}: {why}", job.id, words::state(job.state)),
-            None => format!("{} {}", job.id, words::state(job.state)),
+            Some(why) => format!("{} {}: {why}", job.id, words::state_of(job)),
+            None => format!("{} {}", job.id, words::state_of(job)),
         };
         if self.printed.as_ref() != Some(&text) {
             self.output.note(&text);

@@ -43,11 +43,14 @@ pub(super) const fn state(state: JobState) -> &'static str {
     }
 }
 
-/// The word for the state of a job in a table. Nothing is at the destination after a dry run.
+/// The word for the state of a job. Nothing is at the destination after a dry run; data on flash is durable, and not there yet.
 pub(super) fn state_of(job: &JobView) -> String {
-    match is_dry(job) {
-        true => format!("{} (dry run)", state(job.state)),
-        false => state(job.state).to_owned(),
+    let state = state(job.state);
+    let is_buffered = has_ended(job.state) && job.buffered.is_some();
+    match (is_dry(job), is_buffered) {
+        (true, _) => format!("{state} (dry run)"),
+        (false, true) => format!("{state} (buffered)"),
+        (false, false) => state.to_owned(),
     }
 }
 
