@@ -1,7 +1,13 @@
-//! Kills a process that writes into a buffer, at moments from a seed, and looks at what is left. As root the buffer lies on a loop device,
-//! otherwise in a file.
+//! Cuts the power of a process that writes into a buffer, at moments from a seed, and looks at what is left: the process is killed, and writes
+//! that no flush followed are dropped. As root the buffer lies on a loop device, otherwise in a file.
+//!
+//! `GODWIT_POWER_CUTS=500` makes as many cuts.
 
-use std::collections::BTreeMap;
+mod kill {
+    pub(crate) mod cut;
+}
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,12 +25,18 @@ use godwit_buffer::volume::{Format, Volume, format};
 use godwit_seeded::{Seeded, mix};
 use godwit_store::digest::DigestKind;
 use godwit_sys::page_buffer::PageBuffer;
+use kill::cut::{Undoable, cut};
 
 const BYTES: u64 = 64 << 20;
 const EXTENT: u32 = 1 << 20;
 const NODE: &str = "gw1-node";
 /// Names the place to the process that writes, and the number of its life.
 const PLACE: &str = "GODWIT_TEST_BUFFER";
+/// Names the file in which that process remembers what its writes replace.
+const UNDO: &str = "GODWIT_TEST_UNDO";
+/// The number of cuts, and the number without this variable.
+const CUTS: &str = "GODWIT_POWER_CUTS";
+const CUTS_USUAL: u64 = 20;
 
 /// The slots of the buffer of this test.
 fn slots() -> u32 {
@@ -59,7 +71,8 @@ fn writer() {
     };
     let (path, life) = place.split_once(',').expect("two words");
     let life: u64 = life.parse().expect("a number");
-    let device = Device::open(Path::new(path), Access::Own).expect("free");
+    let undo = std::env::var(UNDO).expect("a path");
+    let device = Undoable::open(Path::new(path), Path::new(&undo)).expect("free");
     let (volume, _) = Volume::open(device, NODE).expect("it opens");
     let mut buffer = PageBuffer::new(EXTENT as usize).expect("memory");
     let mut out = std::io::stdout();
@@ -101,7 +114,7 @@ fn writer() {
 }
 
 struct Place {
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
     path: PathBuf,
     is_loop: bool,
 }
@@ -120,7 +133,7 @@ impl Place {
         let set = set.ok().filter(|set| set.status.success());
         let device = set.map(|set| PathBuf::from(String::from_utf8_lossy(&set.stdout).trim()));
         Self {
-            _directory: directory,
+            directory,
             is_loop: device.is_some(),
             path: device.unwrap_or(path),
         }
@@ -138,10 +151,24 @@ impl Drop for Place {
     }
 }
 
+/// The content of each slot that a version has, made once.
+#[derive(Default)]
+struct Expected(BTreeMap<(u32, u64), Content>);
+
+impl Expected {
+    fn is(&mut self, slot: u32, found: &Content) -> bool {
+        let version = found.file.generation.stamp;
+        let expected = self.0.entry((slot, version));
+        *found == *expected.or_insert_with(|| content(slot, version, &data(slot, version)))
+    }
+}
+
 #[test]
-fn twenty_kills_lose_nothing_that_was_acknowledged() {
+fn power_cuts_lose_nothing_that_was_acknowledged() {
+    let cuts = std::env::var(CUTS).ok();
+    let cuts = cuts.map_or(CUTS_USUAL, |cuts| cuts.parse().expect("a number"));
     let place = Place::new();
-    eprintln!("on {}", place.path.display());
+    let undo = place.directory.path().join("undo");
     let wanted = Format {
         id: [1; 16],
         salt: 5,
@@ -159,11 +186,14 @@ fn twenty_kills_lose_nothing_that_was_acknowledged() {
     let mut seeded = Seeded(20);
     // The version that each slot holds; `None` while it is being replaced.
     let mut owed: BTreeMap<u32, Option<u64>> = BTreeMap::new();
-    let mut acknowledged = 0;
-    for life in 1..=20 {
+    let mut expected = Expected::default();
+    let (mut acknowledged, mut dropped) = (0, 0);
+    let (mut lost, mut wrong) = (Vec::new(), Vec::new());
+    for life in 1..=cuts {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
             .args(["writer", "--exact", "--nocapture"])
             .env(PLACE, format!("{},{life}", place.path.display()))
+            .env(UNDO, &undo)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -195,23 +225,45 @@ fn twenty_kills_lose_nothing_that_was_acknowledged() {
             answers += u64::from(read(&line));
         }
         acknowledged += answers;
+        dropped += cut(&place.path, &undo, &mut seeded);
 
         let device = Device::open(&place.path, Access::Check).expect("free");
         let found = inspect::survey(&device).expect("it opens");
         assert_eq!(found.damage, [], "life {life}");
         let bad = inspect::check(&device, &found).expect("read");
-        assert!(bad.is_empty(), "life {life}: {bad:?}");
-        let held: BTreeMap<u32, u64> = found
-            .extents
-            .iter()
-            .map(|one| (one.slot.0, one.content.file.generation.stamp))
-            .collect();
-        for (slot, version) in owed
-            .iter()
-            .filter_map(|(slot, version)| Some((slot, (*version)?)))
-        {
-            assert_eq!(held.get(slot), Some(&version), "life {life}, slot {slot}");
+        let bad: BTreeSet<u32> = bad.iter().map(|one| one.extent.slot.0).collect();
+        let mut held: BTreeMap<u32, u64> = BTreeMap::new();
+        for one in &found.extents {
+            let (slot, version) = (one.slot.0, one.content.file.generation.stamp);
+            if bad.contains(&slot) {
+                lost.push((life, slot, Some(version)));
+                continue;
+            }
+            held.insert(slot, version);
+            if !one.is_dirty || !expected.is(slot, &one.content) {
+                wrong.push((life, slot, version));
+            }
+        }
+        for (slot, version) in &mut owed {
+            if version.is_some_and(|version| held.get(slot) != Some(&version)) {
+                if !bad.contains(slot) {
+                    lost.push((life, *slot, *version));
+                }
+                // It counts once.
+                *version = None;
+            }
         }
     }
-    assert!(acknowledged > 200, "{acknowledged}");
+    eprintln!(
+        "{cuts} power cuts on {}: {acknowledged} extents acknowledged, {dropped} sectors of writes without a flush dropped, {} extents lost, {} served wrong",
+        place.path.display(),
+        lost.len(),
+        wrong.len()
+    );
+    assert!(
+        lost.is_empty() && wrong.is_empty(),
+        "lost {lost:?}, wrong {wrong:?}"
+    );
+    assert!(acknowledged > cuts * 10, "{acknowledged}");
+    assert!(dropped > cuts, "{dropped}");
 }

@@ -142,7 +142,7 @@ fn a_job_says_that_its_data_is_buffered_and_later_that_none_is() {
     let list = done(&rig, &["job", "list", "--all"]);
     assert!(list.contains("complete (buffered)"), "{list}");
     // The pull wants the files, so they drain before their time.
-    let pulled = rig.cp(&["-r".to_owned(), rig.url("dst"), "pulled".to_owned()]);
+    let pulled = rig.cp(&[rig.url("dst"), "pulled".to_owned()]);
     assert_eq!(pulled.code, Some(0), "{pulled:?}");
     let log = || {
         let log = done(&rig, &["job", "log", id]);
