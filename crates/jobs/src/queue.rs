@@ -2,7 +2,7 @@
 //! Runs no attempt itself (`attempt`).
 
 pub(crate) mod away;
-mod drained;
+pub(crate) mod drained;
 mod family;
 pub(crate) mod flow;
 mod gather;

@@ -93,7 +93,6 @@ fn serve(
     plan.buffer = buffer::open(&settings.buffer, &identity.id().to_string(), &log)?;
     let process = buffer::process(settings, plan.buffer.as_ref());
     buffer::take_arrivals(&settings.buffer, &mut plan.exports, &process);
-    godwit_data_port::drain(&plan.exports, &process, &home.spill()?).map_err(Failure::local)?;
     let news = News::new(settings, home);
     let claims = Arc::default();
     let left_behind = ends.left_behind();
@@ -116,6 +115,8 @@ fn serve(
         &opened,
     )?;
     ends.watch(&jobs);
+    // The jobs have seen what of them waits.
+    godwit_data_port::drain(&plan.exports, &process, &home.spill()?).map_err(Failure::local)?;
     let pool = buffer::pool(&identity, &plan, &opened, &log)?;
     let cluster = opened.cluster;
     let with_origins = values.with_origins();

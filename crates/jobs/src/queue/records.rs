@@ -99,9 +99,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const STOPS_EVERY: Duration = Duration::from_millis(200);
 
 /// Body of the thread. It reads directories of thousands of jobs, so no start or end of other jobs waits for it.
-pub(crate) fn run(records: &Records) {
+pub(crate) fn run(records: &Records, mut drained: Drained) {
     let is_stopping = || records.this.is_stopping();
-    let mut drained = Drained::default();
     while !is_stopping() {
         let reader = records.this.reader();
         for (id, attempt) in records.live.all() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use godwit_state::{Replica, Runner};
 
@@ -32,6 +33,7 @@ use crate::basis::cluster::Cluster;
 use crate::basis::error::JobsError;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
+use crate::queue::drained::Drained;
 use crate::queue::probe::{self, Woken};
 use crate::queue::reasons;
 use crate::queue::records::{self, Records};
@@ -191,7 +193,10 @@ impl Parts {
         let renewal = thread("gw-renewal", move || renewal::run(&asking))?;
         self.live().keep(renewal);
         let records = Arc::clone(&self.records);
-        let records = thread("gw-records", move || records::run(&records))?;
+        let mut drained = Drained::default();
+        // Before the node drains any more. A state that cannot be read now is read at the next look.
+        drop(drained.look(&self.this, Instant::now()));
+        let records = thread("gw-records", move || records::run(&records, drained))?;
         self.live().keep(records);
         Ok(scheduler)
     }
