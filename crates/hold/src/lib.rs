@@ -8,10 +8,13 @@
 //! Patience bounds how long a destination holds others up: [`PATIENCE_PART`] of the elapsed time. A destination is held up while all its
 //! lanes wait, so that it sends nothing. A destination for which no patience is left is **behind**. It reads again at low priority. It is
 //! current again when it asks for a block that is kept, in flight, or new to all.
+//!
+//! Scans share their pages by rules of `pages`, without patience.
 
 mod blocks;
 mod destinations;
 mod hold;
+mod pages;
 mod room;
 mod seen;
 #[cfg(test)]
@@ -22,6 +25,7 @@ mod tests;
 use std::time::Duration;
 
 pub use hold::ReadHold;
+pub use pages::{PageAnswer, PageBound, PageFigures, PageHold, READER_WAIT};
 
 /// Most destinations of one source: the bits of a mask.
 pub const DESTINATIONS_MAX: usize = 64;

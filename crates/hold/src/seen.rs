@@ -40,7 +40,8 @@ impl Seen {
     }
 }
 
-fn print_of(key: &impl Hash) -> u64 {
+/// The fingerprint of a key.
+pub(crate) fn print_of(key: &impl Hash) -> u64 {
     // The keys of this hasher are constant, so a run can be repeated.
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
