@@ -22,7 +22,9 @@ pub mod times;
 pub use cpu::{thread_cpu_time, thread_cpu_waiting};
 pub use error::{StoreError, StoreErrorKind};
 pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
-pub use fs::{Confine, DirectoryId, FsOptions, FsStorage, RootDirectory, Syncs};
+pub use fs::{
+    Confine, DirectoryId, FsOptions, FsStorage, RootDirectory, ScanPages, ScanSeat, Syncs,
+};
 pub use handles::{close_kept_handles, open_with_room};
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{

@@ -5,15 +5,18 @@
 //! implement it.
 
 mod capabilities;
+mod choice;
 mod look;
 
 pub use capabilities::Capabilities;
+pub use choice::{Choice, Pick};
 pub use look::Look;
 
 use look::Each;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
+use crate::fs::ScanSeat;
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
 use rustix::fd::BorrowedFd;
@@ -81,6 +84,17 @@ pub trait Storage: Send + Sync {
         start: &RelPath,
         choice: Option<Arc<dyn Choice>>,
     ) -> Result<Box<dyn Scan>, StoreError>;
+
+    /// Like [`Storage::scan_chosen`], for one of several scans of the same entries that may share what they read. The choices may differ.
+    fn scan_shared(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+        seat: Option<&ScanSeat>,
+    ) -> Result<Box<dyn Scan>, StoreError> {
+        let _ = seat;
+        self.scan_chosen(start, choice)
+    }
 
     /// The metadata of the entry at `path`; `None` if neither the entry nor its parent exists.
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
@@ -341,23 +355,6 @@ pub trait Scan: Send {
     fn helpers_cpu(&self) -> Duration {
         Duration::ZERO
     }
-}
-
-/// Chooses among the names that a scan finds. Called once for each name.
-pub trait Choice: Send + Sync {
-    /// Decides on a name.
-    fn pick(&self, path: &RelPath, is_directory: bool) -> Pick;
-}
-
-/// The decision on a name in a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pick {
-    /// The scan returns the entry and, for a directory, its contents.
-    Take,
-    /// The scan returns the entry; if it is a directory, none of its contents.
-    TakeAlone,
-    /// The scan skips the entry, with all its contents.
-    Leave,
 }
 
 /// One result of a scan.

@@ -17,7 +17,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
     ("crates/state", &["model", "seeded"]),
     ("crates/client", &["api", "sys"]),
     ("crates/cluster", &["state", "api"]),
-    ("crates/store", &["model", "seeded", "sys"]),
+    ("crates/store", &["hold", "model", "seeded", "sys"]),
     ("crates/buffer", &["store", "sys"]),
     ("crates/net", &["proto", "sys"]),
     ("crates/tuner", &["model"]),

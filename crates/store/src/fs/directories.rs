@@ -4,7 +4,7 @@
 use super::gate::Gate;
 use super::kept::Kept;
 use super::medium;
-use super::root::RootDirectory;
+use super::root::{DirectoryId, RootDirectory};
 use super::syncs::{Member, Syncs};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
@@ -209,6 +209,12 @@ impl Directories {
         };
         directories.note_device(&directories.root);
         Ok(directories)
+    }
+
+    /// Device and inode of the root.
+    pub(super) fn root_id(&self) -> Option<DirectoryId> {
+        let stat = rustix::fs::fstat(&*self.root).ok()?;
+        Some((stat.st_dev, stat.st_ino))
     }
 
     /// Bytes that are free for this user in the file system of the root.

@@ -26,8 +26,22 @@ pub(super) fn look_chosen(
     out: &mut Vec<ScanItem>,
 ) -> Result<Option<Pick>, StoreError> {
     let path = found.path_in(memory)?;
-    let expected = found.kind == FileType::Directory;
-    let known = found.kind != FileType::Unknown;
+    let read = |path: &RelPath| {
+        look(found.directory, found.name, reader, false)
+            .map_err(|trouble| trouble.at(OPERATION, path))
+    };
+    choose((path, found.kind), choice, read, out)
+}
+
+/// Chooses a name of this kind according to the listing, and appends it to `out` with the metadata that `look` returns.
+pub(super) fn choose(
+    (path, kind): (RelPath, FileType),
+    choice: Option<&dyn Choice>,
+    look: impl FnOnce(&RelPath) -> Result<Looked, StoreError>,
+    out: &mut Vec<ScanItem>,
+) -> Result<Option<Pick>, StoreError> {
+    let expected = kind == FileType::Directory;
+    let known = kind != FileType::Unknown;
     let mut pick = match choice {
         Some(choice) if known => choice.pick(&path, expected),
         _ => Pick::Take,
@@ -35,8 +49,7 @@ pub(super) fn look_chosen(
     if pick == Pick::Leave {
         return Ok(None);
     }
-    let looked = look(found.directory, found.name, reader, false)
-        .map_err(|trouble| trouble.at(OPERATION, &path))?;
+    let looked = look(&path)?;
     let is_directory = looked.meta.kind == Kind::Directory;
     if let Some(choice) = choice
         && (!known || is_directory != expected)
@@ -63,6 +76,7 @@ pub(super) fn look_beside(
 }
 
 /// An entry without its path.
+#[derive(Clone, Debug)]
 pub(super) struct Looked {
     pub(super) meta: Meta,
     target: Vec<u8>,
@@ -71,6 +85,21 @@ pub(super) struct Looked {
 }
 
 impl Looked {
+    /// The state of an entry that a scan has found.
+    pub(super) fn of(entry: &ScanEntry) -> Self {
+        Self {
+            meta: entry.meta,
+            target: entry.target.clone(),
+            extended: entry.extended.clone(),
+            lost: entry.lost,
+        }
+    }
+
+    /// About how much memory it occupies, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Self>() + self.target.len() + self.extended.weight()
+    }
+
     /// The entry with its path.
     pub(super) fn at(self, path: RelPath) -> ScanEntry {
         ScanEntry {

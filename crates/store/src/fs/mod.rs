@@ -13,6 +13,7 @@ mod medium;
 mod mount;
 mod names;
 mod options;
+mod pages;
 mod parallel_scan;
 mod present;
 mod read;
@@ -38,6 +39,7 @@ pub use attributes::Confine;
 use attributes::{Allowed, mode_of};
 use directories::Directories;
 pub use options::FsOptions;
+pub use pages::{ScanPages, ScanSeat};
 use read::FsReadFile;
 pub use root::{DirectoryId, RootDirectory};
 use rustix::fs::OFlags;
@@ -127,13 +129,22 @@ impl Storage for FsStorage {
         start: &RelPath,
         choice: Option<Arc<dyn Choice>>,
     ) -> Result<Box<dyn Scan>, StoreError> {
+        self.scan_shared(start, choice, None)
+    }
+
+    fn scan_shared(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+        seat: Option<&ScanSeat>,
+    ) -> Result<Box<dyn Scan>, StoreError> {
         let scan = scan::FsScan::begin(
             &self.directories,
             start,
             choice,
-            &self.spill,
-            self.options.spill_bytes,
+            (&self.spill, self.options.spill_bytes),
             self.wanted(),
+            seat,
         )?;
         Ok(Box::new(scan))
     }

@@ -4,17 +4,21 @@
 //! network file system, where each look costs a round trip. The calling thread also looks at names while no results are ready. A directory
 //! is returned before its contents.
 
+mod shared_pages;
 mod state;
 
 use super::directories::Directories;
-use super::walk::{Found, ListingBuffer, Names};
+use super::pages::{PagesOfScan, SharedLook};
+use super::walk::{Found, ListingBuffer};
 use crate::error::StoreError;
 use crate::path::RelPath;
 use crate::spill::SpillSorter;
 use crate::storage::ScanItem;
 use crate::{thread_cpu_time, thread_cpu_waiting};
+use rustix::fs::FileType;
+use shared_pages::Looking;
 pub(super) use state::Finds;
-use state::{Listing, NameRange, Opened, PORTION_NAMES, State, Task};
+use state::{NameRange, State, Task};
 use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +43,39 @@ pub(super) trait Looker: Send + Sync {
 
     /// Looks at a name and adds the results to `finds`.
     fn look(&self, found: Found<'_>, tools: &mut Self::Tools, finds: &mut Finds);
+
+    /// The pages that this scan shares with others.
+    fn pages(&self) -> Option<&PagesOfScan> {
+        None
+    }
+
+    /// Like [`Looker::look`]; also returns what other scans may take.
+    fn look_for_all(
+        &self,
+        found: Found<'_>,
+        tools: &mut Self::Tools,
+        finds: &mut Finds,
+    ) -> SharedLook {
+        self.look(found, tools, finds);
+        SharedLook::Nothing
+    }
+
+    /// Adds the results of another scan's look to `finds`; false if this scan has to look, too.
+    fn take_over(&self, listed: Listed<'_>, look: &SharedLook, finds: &mut Finds) -> bool {
+        let _ = (listed, look, finds);
+        false
+    }
+}
+
+/// A name in a directory that need not be open.
+#[derive(Clone, Copy)]
+pub(super) struct Listed<'a> {
+    /// Path of the directory.
+    pub(super) parent: &'a RelPath,
+    /// The name.
+    pub(super) name: &'a [u8],
+    /// The file type from the listing; `Unknown` on some file systems.
+    pub(super) kind: FileType,
 }
 
 /// A scan by several threads: helpers, and the calling thread, which looks at names while no results are ready. A directory is returned
@@ -355,47 +392,29 @@ impl<L: Looker + 'static> Shared<L> {
     ) -> Option<NameRange> {
         let portion = match task {
             Task::Look(portion) => portion,
-            Task::Continue(listing) => shared.list(listing, &mut tools.buffer, finds)?,
-            Task::List(path) => match shared.directories.open_listing(path.as_bytes()) {
-                Ok(fd) => shared.list(Arc::new(Listing { fd, path }), &mut tools.buffer, finds)?,
-                Err(errno) => {
-                    let error = StoreError::from_errno("list", &path, errno);
-                    finds.push(ScanItem::Fault(error));
-                    return None;
-                }
-            },
+            Task::Continue(listing) => shared.list(listing, None, &mut tools.buffer, finds)?,
+            Task::List(path) => shared.open(path, &mut tools.buffer, finds)?,
         };
-        Self::look_at(shared, portion, tools, finds)
-    }
-
-    /// Reads names of a directory, returns one portion, and leaves the others to other threads.
-    fn list(
-        &self,
-        listing: Arc<Listing>,
-        buffer: &mut ListingBuffer,
-        finds: &mut Finds,
-    ) -> Option<NameRange> {
-        let mut names = Names::default();
-        let filled = names.fill_to(PORTION_NAMES, &listing.fd, buffer);
-        let ended = filled.unwrap_or_else(|errno| {
-            let error = StoreError::from_errno("list", &listing.path, errno);
-            finds.push(ScanItem::Fault(error));
-            true
-        });
-        let mut opened = Opened::new(listing, names, ended);
-        let portion = opened.take();
-        let mut inner = self.lock();
-        inner.state.open(opened);
-        self.wake_helpers(&inner);
-        portion
+        match shared.begin_looks(&portion, tools, finds) {
+            Some(looking) => Self::look_at(shared, portion, looking, tools, finds),
+            None => None,
+        }
     }
 
     fn look_at(
         shared: &Arc<Self>,
         mut portion: NameRange,
+        mut looking: Looking<'_>,
         tools: &mut Tools<L>,
         finds: &mut Finds,
     ) -> Option<NameRange> {
+        let directory = match portion.listing.fd(&shared.directories) {
+            Ok(directory) => directory,
+            Err(error) => {
+                finds.push(ScanItem::Fault(error));
+                return None;
+            }
+        };
         finds.items.reserve(portion.range.len());
         // If other programs use the processor, a thread loses it for longer than many looks last. More threads would not help then, so
         // this time is not counted.
@@ -407,15 +426,18 @@ impl<L: Looker + 'static> Shared<L> {
         {
             let (name, kind) = portion.names.get(index);
             let found = Found {
-                directory: &portion.listing.fd,
+                directory,
                 parent: &portion.listing.path,
                 name,
                 kind,
             };
-            shared.looker.look(found, &mut tools.own, finds);
+            looking.look(&shared.looker, found, &mut tools.own, finds);
             looks += 1;
         }
         let took = start.elapsed();
+        if portion.range.is_empty() {
+            looking.end();
+        }
         tools.suspects = took > LOOK_WAITED * looks;
         if tools.suspects
             && let Some(before) = before

@@ -1,10 +1,14 @@
 //! Owns the scan of a tree: looks at each name that a walk finds, and returns the names of one file together. Does not decide how the
 //! entries are used.
+//!
+//! A scan may share its pages with scans of the same tree (`pages`). Each looks at its start. Each reads the attributes of files with several
+//! names, which come last.
 
 use super::directories::Directories;
-use super::look::{look, look_chosen};
-use super::parallel_scan::{Finds, Looker, ParallelScan};
-use super::walk::{Found, errno_of};
+use super::look::{Looked, choose, look, look_chosen};
+use super::pages::{PagesOfScan, ScanSeat, SharedLook};
+use super::parallel_scan::{Finds, Listed, Looker, ParallelScan};
+use super::walk::{Found, errno_of, path_in};
 use super::xattr::{Reader, Wanted};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
@@ -45,6 +49,7 @@ enum Links {
 struct Eyes {
     choice: Option<Arc<dyn Choice>>,
     wanted: Wanted,
+    pages: Option<PagesOfScan>,
 }
 
 impl Looker for Eyes {
@@ -55,18 +60,88 @@ impl Looker for Eyes {
     }
 
     fn look(&self, found: Found<'_>, reader: &mut Self::Tools, finds: &mut Finds) {
+        self.see(found, reader, finds, false);
+    }
+
+    fn pages(&self) -> Option<&PagesOfScan> {
+        self.pages.as_ref()
+    }
+
+    fn look_for_all(
+        &self,
+        found: Found<'_>,
+        reader: &mut Self::Tools,
+        finds: &mut Finds,
+    ) -> SharedLook {
+        self.see(found, reader, finds, true)
+    }
+
+    fn take_over(&self, listed: Listed<'_>, look: &SharedLook, finds: &mut Finds) -> bool {
+        let Listed { parent, name, kind } = listed;
+        let choice = self.choice.as_deref();
+        let looked = match look {
+            SharedLook::Nothing => return false,
+            SharedLook::Left => {
+                // This scan counts its own skipped names.
+                return kind != FileType::Unknown
+                    && path_in(parent, name, Vec::new()).is_ok_and(|path| {
+                        let is_directory = kind == FileType::Directory;
+                        choice.is_some_and(|choice| choice.pick(&path, is_directory) == Pick::Leave)
+                    });
+            }
+            SharedLook::Seen(looked) => looked,
+        };
+        let memory = finds.paths.pop().unwrap_or_default();
+        let chosen = path_in(parent, name, memory).and_then(|path| {
+            choose(
+                (path, kind),
+                choice,
+                |_| Ok(looked.as_ref().clone()),
+                &mut finds.items,
+            )
+        });
+        match chosen {
+            Ok(None) => {}
+            Ok(Some(pick)) => note_last(pick, finds),
+            Err(error) => finds.push(ScanItem::Fault(error)),
+        }
+        true
+    }
+}
+
+impl Eyes {
+    /// Looks at a name; `shares` if other scans may take the result.
+    fn see(
+        &self,
+        found: Found<'_>,
+        reader: &mut Option<Reader>,
+        finds: &mut Finds,
+        shares: bool,
+    ) -> SharedLook {
         let choice = self.choice.as_deref();
         if TempName::is_temp(found.name) {
             if let Some(item) = reserved(&found, choice) {
                 finds.push(item);
             }
-            return;
+            return SharedLook::Nothing;
         }
         let memory = finds.paths.pop().unwrap_or_default();
         match look_chosen(found, memory, choice, reader.as_mut(), &mut finds.items) {
-            Ok(None) => {}
-            Ok(Some(pick)) => note_last(pick, finds),
-            Err(error) => finds.push(ScanItem::Fault(error)),
+            Ok(None) => SharedLook::Left,
+            Ok(Some(pick)) => {
+                let look = match finds.items.last() {
+                    Some(ScanItem::Entry(entry)) if shares => {
+                        SharedLook::Seen(Box::new(Looked::of(entry)))
+                    }
+                    _ => SharedLook::Nothing,
+                };
+                note_last(pick, finds);
+                look
+            }
+            Err(error) => {
+                finds.push(ScanItem::Fault(error));
+                SharedLook::Nothing
+            }
         }
     }
 }
@@ -108,11 +183,22 @@ impl FsScan {
         directories: &Arc<Directories>,
         start: &RelPath,
         choice: Option<Arc<dyn Choice>>,
-        spill: &Path,
-        spill_bytes: usize,
+        (spill, spill_bytes): (&Path, usize),
         wanted: Wanted,
+        seat: Option<&ScanSeat>,
     ) -> Result<Self, StoreError> {
-        let eyes = Eyes { choice, wanted };
+        let pages = seat
+            .zip(directories.root_id())
+            .map(|(seat, root)| PagesOfScan {
+                seat: seat.clone(),
+                root,
+                wanted,
+            });
+        let eyes = Eyes {
+            choice,
+            wanted,
+            pages,
+        };
         let mut reader = eyes.tools();
         let entry = directories.within("scan", start, |directory, name| {
             look(directory, name, reader.as_mut(), true)

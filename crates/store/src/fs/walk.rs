@@ -84,12 +84,21 @@ impl Found<'_> {
 
     /// The path of the name, built in `memory`, whose old contents are dropped.
     pub(super) fn path_in(&self, memory: Vec<u8>) -> Result<RelPath, StoreError> {
-        let mut path = RelPath::in_memory(memory);
-        self.parent
-            .join_in(self.name, &mut path)
-            .map_err(|error| StoreError::from_path("list", self.parent, error))?;
-        Ok(path)
+        path_in(self.parent, self.name, memory)
     }
+}
+
+/// The path of a name in a directory, built in `memory`, whose old contents are dropped.
+pub(super) fn path_in(
+    parent: &RelPath,
+    name: &[u8],
+    memory: Vec<u8>,
+) -> Result<RelPath, StoreError> {
+    let mut path = RelPath::in_memory(memory);
+    parent
+        .join_in(name, &mut path)
+        .map_err(|error| StoreError::from_path("list", parent, error))?;
+    Ok(path)
 }
 
 impl Walk {
@@ -173,6 +182,11 @@ impl Names {
     pub(super) fn get(&self, index: usize) -> (&[u8], FileType) {
         let (start, end, kind) = self.spans[index];
         (&self.bytes[start..end], kind)
+    }
+
+    /// About how much memory the names occupy, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.bytes.len() + self.spans.len() * size_of::<(usize, usize, FileType)>()
     }
 
     /// Adds names until there are `wanted`; `true` at the end of the directory.

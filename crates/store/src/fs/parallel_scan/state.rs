@@ -2,6 +2,7 @@
 //! Starts no thread and looks at nothing.
 
 use crate::error::StoreError;
+use crate::fs::directories::Directories;
 use crate::fs::walk::{Names, errno_of, recall, remember};
 use crate::path::RelPath;
 use crate::spill::{SpillSorter, SpillStack};
@@ -10,7 +11,7 @@ use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Number of names that a thread processes at once.
 pub(super) const PORTION_NAMES: usize = 128;
@@ -93,11 +94,31 @@ pub(super) struct State {
     pub(super) busy: usize,
 }
 
-/// A directory being listed.
+/// A directory being listed. If another scan has listed it, it is opened when a name has to be looked at.
 #[derive(Debug)]
 pub(super) struct Listing {
-    pub(super) fd: OwnedFd,
+    fd: OnceLock<OwnedFd>,
     pub(super) path: RelPath,
+}
+
+impl Listing {
+    /// A directory that is not open.
+    pub(super) const fn of(path: RelPath) -> Self {
+        Self {
+            fd: OnceLock::new(),
+            path,
+        }
+    }
+
+    /// The open directory.
+    pub(super) fn fd(&self, directories: &Directories) -> Result<&OwnedFd, StoreError> {
+        if let Some(fd) = self.fd.get() {
+            return Ok(fd);
+        }
+        let opened = directories.open_listing(self.path.as_bytes());
+        let opened = opened.map_err(|errno| StoreError::from_errno("list", &self.path, errno))?;
+        Ok(self.fd.get_or_init(|| opened))
+    }
 }
 
 /// Names of a directory that no thread has taken yet.
@@ -243,10 +264,10 @@ impl State {
 
 impl Opened {
     /// Names that no thread has taken; `ended` if they are the last of the directory.
-    pub(super) fn new(listing: Arc<Listing>, names: Names, ended: bool) -> Self {
+    pub(super) fn new(listing: Arc<Listing>, names: Arc<Names>, ended: bool) -> Self {
         Self {
             listing,
-            names: Arc::new(names),
+            names,
             taken: 0,
             ended,
         }
