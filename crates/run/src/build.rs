@@ -14,6 +14,7 @@ use godwit_engine::{
     Sender, SenderConfig, Sink, Source, Work,
 };
 use godwit_proto::{Comparison, DigestKind, Preserve, TransferId};
+use godwit_store::ScanSeat;
 use godwit_tree::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_tree::select::Select;
 use godwit_tree::shared::Seat;
@@ -177,7 +178,8 @@ pub fn sender(
         Sources::Memory(memory) => (Box::new(memory), Arc::new(memory)),
         Sources::Pipe(pipe, work) => (work, Arc::new(pipe)),
         Sources::Trees(trees) => {
-            let (work, source) = trees.open(&end.counters, sending.buffering);
+            let scans = sending.seat.map(Seat::scans);
+            let (work, source) = trees.open(&end.counters, sending.buffering, scans);
             let shared = sending.seat.map(|seat| seat.share(Arc::clone(&source)));
             (work, shared.unwrap_or(source))
         }
@@ -211,6 +213,7 @@ impl Trees {
         self,
         counters: &Arc<Counters>,
         buffering: Option<Buffering>,
+        scans: Option<ScanSeat>,
     ) -> (Box<dyn Work>, Arc<dyn Source>) {
         let keeper = Arc::new(Keeper::new(self.preserve));
         let selecting = Selecting {
@@ -227,11 +230,11 @@ impl Trees {
             (Some(names), Some(Ok(root))) => {
                 let work = ListWork::new(root.clone(), names, selecting, &self.spill);
                 let work = work.with_items(self.items);
-                Box::new(work.without(self.own).keeping(kept))
+                Box::new(work.without(self.own).keeping(kept).sharing(scans))
             }
             _ => {
                 let work = TreeWork::found(self.roots.clone(), selecting);
-                Box::new(work.without(self.own).keeping(kept))
+                Box::new(work.without(self.own).keeping(kept).sharing(scans))
             }
         };
         let source = TreeSource::found(self.roots).keeping(keeper);

@@ -1,6 +1,11 @@
 //! Lets the transfers of a process that have the same source share its reads. Decides nothing; `hold` does.
 //!
-//! Scans and lookups are not shared. Each transfer sends, hashes and checks its own blocks.
+//! - **Blocks** are read once. The first transfer that needs the digest of a block computes it for all that take the block in the same
+//!   terms. A slice with holes, and a block that is read again for its peer, are hashed by their own transfer.
+//! - **Scans** read each page once (`store::fs::pages`, which states how old it may be). Lookups of names in a list are not shared.
+//! - **A check asks the storage.** No page and no kept block answers whether a file is still the announced one.
+//!
+//! Each transfer encrypts and sends its own blocks, and each receiver checks them.
 
 mod reads;
 mod shelf;
@@ -15,13 +20,20 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use godwit_engine::{ReadError, Source, SourceFile};
 use godwit_hold::Destination;
 use godwit_proto::{EntryId, Fault, Record};
+use godwit_store::{ScanPages, ScanSeat};
 
 use self::reads::{FileKey, Key, Reads};
 
-pub use godwit_hold::{DESTINATIONS_MAX, Figures as ReadFigures};
+pub use godwit_hold::{DESTINATIONS_MAX, Figures as ReadFigures, PageFigures};
 
 /// Most open files that transfers may find opened by another one.
 const OPEN_MAX: usize = 1024;
+
+/// Scans keep at most this part of the bytes for contents, beside them …
+const PAGES_PART: u64 = 8;
+
+/// … and at most this: the metadata of some 40,000 files.
+const PAGES_BYTES_MAX: u64 = 16 << 20;
 
 /// The shared reads of one source. Clones are handles of the same reads.
 #[derive(Clone)]
@@ -29,6 +41,7 @@ pub struct SharedReads(Arc<Shared>);
 
 struct Shared {
     reads: Reads,
+    pages: Arc<ScanPages>,
     open: Mutex<HashMap<Arc<FileKey>, Weak<dyn SourceFile>>>,
 }
 
@@ -48,12 +61,16 @@ impl SharedReads {
     /// The same for the destinations with these numbers. Others join with their first attempt.
     #[must_use]
     pub fn of(bytes: u64, destinations: impl IntoIterator<Item = usize>) -> Self {
-        let reads = Reads::new(bytes);
+        let pages = (bytes / PAGES_PART).min(PAGES_BYTES_MAX);
+        let shared = Shared {
+            reads: Reads::new(bytes),
+            pages: Arc::new(ScanPages::new(pages)),
+            open: Mutex::default(),
+        };
         for number in destinations {
-            reads.join(Destination(number));
+            shared.join(Destination(number));
         }
-        let open = Mutex::default();
-        Self(Arc::new(Shared { reads, open }))
+        Self(Arc::new(shared))
     }
 
     /// The place of the destination with this number. Take one for each.
@@ -71,6 +88,12 @@ impl SharedReads {
         self.0.reads.figures()
     }
 
+    /// The figures of scans so far.
+    #[must_use]
+    pub fn scanned(&self) -> PageFigures {
+        self.0.pages.figures()
+    }
+
     /// Whether this destination reads again what others have read before.
     #[must_use]
     pub fn is_behind(&self, number: usize) -> bool {
@@ -78,11 +101,29 @@ impl SharedReads {
     }
 }
 
+impl Shared {
+    fn join(&self, who: Destination) {
+        self.reads.join(who);
+        self.pages.join(who);
+    }
+
+    fn leave(&self, who: Destination) {
+        self.reads.leave(who);
+        self.pages.leave(who);
+    }
+}
+
 impl Seat {
+    /// The place of this destination's scans.
+    #[must_use]
+    pub fn scans(&self) -> ScanSeat {
+        ScanSeat::new(&self.shared.pages, self.who)
+    }
+
     /// The source for one attempt of this destination. All destinations must have the same roots in the same order.
     #[must_use]
     pub fn share(&self, source: Arc<dyn Source>) -> Arc<dyn Source> {
-        self.shared.reads.join(self.who);
+        self.shared.join(self.who);
         Arc::new(SharedSource {
             shared: Arc::clone(&self.shared),
             who: self.who,
@@ -94,7 +135,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.shared.reads.leave(self.who);
+        self.shared.leave(self.who);
     }
 }
 
@@ -170,7 +211,7 @@ impl Source for SharedSource {
     fn close(&self) {
         // The next attempt may have begun.
         if !self.is_closed.swap(true, Ordering::Relaxed) {
-            self.shared.reads.leave(self.who);
+            self.shared.leave(self.who);
         }
         self.source.close();
     }

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use godwit_engine::lock;
 use godwit_store::{
     Capabilities, Choice, Create, Extended, FinalMeta, Kind, Known, Look, Lost, May, Meta,
-    ReadFile, RelPath, Replace, Scan, Storage, StoreError, SurveyItem, TempName, Timestamp,
-    WriteFile,
+    ReadFile, RelPath, Replace, Scan, ScanSeat, Storage, StoreError, SurveyItem, TempName,
+    Timestamp, WriteFile,
 };
 
 use super::super::file::{Handle, Medium};
@@ -35,9 +35,18 @@ impl Storage for ArrivingStorage {
         start: &RelPath,
         choice: Option<Arc<dyn Choice>>,
     ) -> Result<Box<dyn Scan>, StoreError> {
+        self.scan_shared(start, choice, None)
+    }
+
+    fn scan_shared(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+        seat: Option<&ScanSeat>,
+    ) -> Result<Box<dyn Scan>, StoreError> {
         self.arrivals.settle(start, true)?;
         let aside = self.aside(start, choice.as_deref());
-        let below = self.below.scan_chosen(start, choice)?;
+        let below = self.below.scan_shared(start, choice, seat)?;
         Ok(match aside.is_empty() {
             true => below,
             false => Box::new(WithAside { aside, below }),

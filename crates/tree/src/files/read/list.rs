@@ -13,7 +13,9 @@ use godwit_engine::{Offers, Unoffered, Work, entry, limits};
 use godwit_proto::{EntryId, Fault, FaultCode, Side, names};
 use godwit_store::seen::SeenSet;
 use godwit_store::spill::{SpillMerge, SpillSorter};
-use godwit_store::{Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanItem, StoreError};
+use godwit_store::{
+    Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanItem, ScanSeat, StoreError,
+};
 
 use crate::files::plan::choice::Selecting;
 use crate::files::read::items::WorkItem;
@@ -50,6 +52,7 @@ pub struct ListWork {
     begun: usize,
     pub(crate) filled: Filled,
     links: Links,
+    seat: Option<ScanSeat>,
 }
 
 /// Files with several names; they are grouped when all names are known.
@@ -83,7 +86,15 @@ impl ListWork {
             begun: 0,
             filled: Filled::default(),
             links: Links::Collecting(SpillSorter::new(spill, LINKS_BYTES)),
+            seat: None,
         }
+    }
+
+    /// Like [`TreeWork::sharing`](crate::files::TreeWork::sharing). The named entries themselves are looked up by each transfer.
+    #[must_use]
+    pub fn sharing(mut self, seat: Option<ScanSeat>) -> Self {
+        self.seat = seat;
+        self
     }
 
     /// Like [`TreeWork::keeping`](crate::files::TreeWork::keeping).
@@ -157,7 +168,8 @@ impl ListWork {
             if self.see(&contents)? {
                 let selecting = &self.offering.selecting;
                 let choice = selecting.choice_in(&self.root, !self.recursive);
-                let scan = self.root.storage.scan_chosen(&path, Some(choice));
+                let storage = &self.root.storage;
+                let scan = storage.scan_shared(&path, Some(choice), self.seat.as_ref());
                 self.scan = Some(scan.map_err(|error| fault_of(&error))?);
             }
         }

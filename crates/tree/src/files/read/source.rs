@@ -9,7 +9,7 @@ use std::time::Duration;
 use godwit_engine::{Offers, ReadError, Source, SourceFile, Unoffered, Work, entry, limits};
 use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, RecordFlags, Side};
 use godwit_store::{
-    Kind, Known, Meta, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError,
+    Kind, Known, Meta, ReadFile, RelPath, Scan, ScanEntry, ScanItem, ScanSeat, Storage, StoreError,
     StoreErrorKind,
 };
 
@@ -248,6 +248,7 @@ pub struct TreeWork {
     items: Vec<ScanItem>,
     /// Processor time of the finished scans.
     helpers_cpu: Duration,
+    seat: Option<ScanSeat>,
 }
 
 impl TreeWork {
@@ -271,7 +272,14 @@ impl TreeWork {
             several: HashMap::new(),
             items: Vec::with_capacity(limits::MANIFEST_RECORDS),
             helpers_cpu: Duration::ZERO,
+            seat: None,
         }
+    }
+
+    /// Shares its scans with other transfers of the same roots.
+    #[must_use]
+    pub fn sharing(self, seat: Option<ScanSeat>) -> Self {
+        Self { seat, ..self }
     }
 
     /// Leaves out files that this run itself writes.
@@ -333,7 +341,8 @@ impl Work for TreeWork {
                 }
             };
             let choice = self.offering.selecting.choice(place);
-            match place.storage.scan_chosen(&place.start, choice) {
+            let seat = self.seat.as_ref();
+            match place.storage.scan_shared(&place.start, choice, seat) {
                 Ok(scan) => self.scan = Some((root, scan)),
                 Err(error) => {
                     let fault = ScanItem::Fault(error);
