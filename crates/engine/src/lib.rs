@@ -60,7 +60,7 @@ pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Order, Sender, SenderConfig};
 pub use sink::{Ending, FinishReport, MakeSink, Sink, SinkFailure, Slice};
-pub use source::{ReadError, Source, SourceFile, only_once};
+pub use source::{DigestTerms, OnceDigest, ReadError, Source, SourceFile, only_once};
 pub use streams::StreamFigures;
 pub use work::{Offers, Unoffered, Work};
 

@@ -1,10 +1,11 @@
-//! Defines the source of a transfer's bytes: the `Source` trait and the payload of a block. Does not know how entries
-//! are found (`work`), nor how blocks are sent.
+//! Defines the source of a transfer's bytes: the `Source` trait, digests that transfers share, and the payload of a block. Does not know
+//! how entries are found (`work`), nor how blocks are sent.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use godwit_proto::{EntryId, Fault, FaultCode, Record, Side};
+use godwit_store::digest::{self, Digest, DigestKind};
 use godwit_store::pool::Block;
 
 /// Supplies the bytes of entries. Called from many threads at once.
@@ -21,6 +22,18 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`ReadError::Changed`] when the file no longer has the generation that `record` names.
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError>;
+
+    /// Like [`Source::read_whole`]. If transfers share the bytes, also returns their common digest.
+    ///
+    /// # Errors
+    /// Those of [`Source::read_whole`].
+    fn read_whole_shared(
+        &self,
+        record: &Record,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<OnceDigest>), ReadError> {
+        Ok((self.read_whole(record, buffer)?, None))
+    }
 
     /// Whether bytes can be read a second time. If so, a block is released once it is sent, and read again in the rare
     /// case that its stream dies. If not, the block is kept until it is written, and a single thread reads, in order.
@@ -52,6 +65,15 @@ pub trait SourceFile: Send + Sync {
     /// [`ReadError::Changed`] when the file ended early or its generation has changed since it was opened.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError>;
 
+    /// Like [`SourceFile::read_at`]. If transfers share the bytes, also returns their common digest.
+    ///
+    /// # Errors
+    /// Those of [`SourceFile::read_at`].
+    fn read_shared(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<OnceDigest>, ReadError> {
+        self.read_at(offset, buffer)?;
+        Ok(None)
+    }
+
     /// The next bytes of a file of unknown size, and whether they are the last. Fills `buffer` unless they are the
     /// last.
     ///
@@ -80,6 +102,42 @@ pub trait SourceFile: Send + Sync {
     /// # Errors
     /// The file cannot be examined.
     fn generation(&self) -> Result<u64, ReadError>;
+}
+
+/// The kind of a digest, and the place of its slice in the file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DigestTerms {
+    /// The kind of digest.
+    pub kind: DigestKind,
+    /// Offset of the slice.
+    pub offset: u64,
+    /// Size of the file.
+    pub entry_bytes: u64,
+}
+
+impl DigestTerms {
+    /// The digest of a slice with these bytes.
+    #[must_use]
+    pub fn digest(&self, bytes: &[u8]) -> Digest {
+        digest::digest_slice(self.kind, self.offset, self.entry_bytes, bytes)
+    }
+}
+
+/// The digest of bytes that several transfers have, each in a buffer. The first one that needs the digest computes it from its own buffer.
+/// A receiver therefore finds a copy that differs from that one.
+#[derive(Clone, Debug, Default)]
+pub struct OnceDigest(Arc<OnceLock<(DigestTerms, Digest)>>);
+
+impl OnceDigest {
+    /// The digest in these terms. In other terms than those of the first transfer, it is computed from `bytes`.
+    #[must_use]
+    pub fn of(&self, terms: DigestTerms, bytes: &[u8]) -> Digest {
+        let (known, digest) = self.0.get_or_init(|| (terms, terms.digest(bytes)));
+        match *known == terms {
+            true => *digest,
+            false => terms.digest(bytes),
+        }
+    }
 }
 
 /// Why bytes could not be read.
@@ -116,5 +174,34 @@ impl Payload {
             Self::Pooled(block, bytes) => &block[..*bytes],
             Self::Lent(bytes) => bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_computed_once_for_the_same_terms() {
+        let once = OnceDigest::default();
+        let terms = DigestTerms {
+            kind: DigestKind::Blake3,
+            offset: 0,
+            entry_bytes: 5,
+        };
+        let first = once.of(terms, b"bytes");
+        assert_eq!(first, terms.digest(b"bytes"));
+        // A computation from this buffer would have another result.
+        assert_eq!(once.clone().of(terms, b"other"), first);
+        let crc = DigestTerms {
+            kind: DigestKind::Crc64Nvme,
+            ..terms
+        };
+        assert_eq!(once.of(crc, b"bytes"), crc.digest(b"bytes"));
+        let part = DigestTerms {
+            entry_bytes: 9,
+            ..terms
+        };
+        assert_eq!(once.of(part, b"bytes"), part.digest(b"bytes"));
     }
 }

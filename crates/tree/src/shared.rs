@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use godwit_engine::{ReadError, Source, SourceFile};
+use godwit_engine::{OnceDigest, ReadError, Source, SourceFile};
 use godwit_hold::Destination;
 use godwit_proto::{EntryId, Fault, Record};
 use godwit_store::{ScanPages, ScanSeat};
@@ -183,20 +183,28 @@ impl Source for SharedSource {
     }
 
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        Ok(self.read_whole_shared(record, buffer)?.0)
+    }
+
+    fn read_whole_shared(
+        &self,
+        record: &Record,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<OnceDigest>), ReadError> {
         let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
         if bytes == 0 || bytes > buffer.len() {
-            return self.source.read_whole(record, buffer);
+            return Ok((self.source.read_whole(record, buffer)?, None));
         }
         let key = Key::new(Arc::new(FileKey::of(record)), 0, bytes);
         let (who, reads) = (self.who, &self.shared.reads);
-        reads.read((who, record.id), &key, buffer, &mut |buffer| match self
+        let digest = reads.read((who, record.id), &key, buffer, &mut |buffer| match self
             .source
             .read_whole(record, buffer)?
         {
             read if read == bytes => Ok(()),
             _ => Err(ReadError::Changed),
         })?;
-        Ok(bytes)
+        Ok((bytes, digest))
     }
 
     fn reads_again(&self) -> bool {
@@ -238,6 +246,10 @@ impl SharedFile {
 
 impl SourceFile for SharedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        self.read_shared(offset, buffer).map(|_| ())
+    }
+
+    fn read_shared(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<OnceDigest>, ReadError> {
         let key = Key::new(Arc::clone(&self.key), offset, buffer.len());
         let (from, reads) = ((self.who, self.id), &self.shared.reads);
         reads.read(from, &key, buffer, &mut |buffer| {

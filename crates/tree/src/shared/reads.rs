@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use godwit_engine::ReadError;
+use godwit_engine::{OnceDigest, ReadError};
 use godwit_hold::{
     Answer, AskId, Bound, Destination, Figures, Lane, Outcome, ReadHold, ReadId, TakeId,
 };
@@ -130,14 +130,14 @@ impl Reads {
     }
 
     /// Fills `buffer` with the bytes of `key`, for the entry of this number in this destination's transfer: reads them with `read`,
-    /// copies them, or waits for another reader.
+    /// copies them, or waits for another reader. Returns the digest that it shares with the others.
     pub(super) fn read(
         &self,
         (who, id): (Destination, EntryId),
         key: &Key,
         buffer: &mut [u8],
         read: &mut dyn FnMut(&mut [u8]) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<Option<OnceDigest>, ReadError> {
         let bytes = key.weight();
         let lane = Lane(who, lane());
         let mut answer = self.ask(|hold, now| hold.ask(now, lane, key, bytes));
@@ -145,24 +145,30 @@ impl Reads {
             match answer {
                 Answer::Take(take, contents) => {
                     let _copying = Copying(self, take);
-                    let contents = contents.as_slice();
-                    buffer[..contents.len()].copy_from_slice(contents);
-                    return Ok(());
+                    let bytes = contents.as_slice();
+                    buffer[..bytes.len()].copy_from_slice(bytes);
+                    return Ok(Some(contents.digest().clone()));
                 }
                 Answer::Read(number, is_kept) => {
                     let reading = Reading(self, Some(number));
+                    let mut digest = None;
                     let done = read(&mut buffer[..key.bytes]);
                     let outcome = match &done {
-                        Ok(()) => Outcome::Content(
-                            is_kept.then(|| Arc::new(self.shelf.copy(&buffer[..key.bytes]))),
-                        ),
+                        Ok(()) => Outcome::Content(is_kept.then(|| {
+                            let contents = self.shelf.copy(&buffer[..key.bytes]);
+                            digest = Some(contents.digest().clone());
+                            Arc::new(contents)
+                        })),
                         Err(ReadError::Changed) => Outcome::Failed(Failure::Changed),
                         Err(ReadError::Failed(fault)) => {
                             Outcome::Failed(Failure::Failed(fault.clone()))
                         }
                     };
                     reading.end(outcome);
-                    return done.map_err(|error| with_entry(error, id));
+                    return match done {
+                        Ok(()) => Ok(digest),
+                        Err(error) => Err(with_entry(error, id)),
+                    };
                 }
                 Answer::Wait(ask, until) => {
                     self.wait(until);
@@ -173,7 +179,7 @@ impl Reads {
                     return Err(with_entry(ReadError::Failed(fault), id));
                 }
                 // The transfer has ended, so its entries must not fail because of the read.
-                Answer::Gone => return read(&mut buffer[..key.bytes]),
+                Answer::Gone => return read(&mut buffer[..key.bytes]).map(|()| None),
             }
         }
     }

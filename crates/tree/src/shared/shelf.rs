@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use godwit_engine::OnceDigest;
+
 /// Most buffers that wait for use, beside the kept ones.
 const SHELVED_MAX: usize = 8;
 
@@ -18,6 +20,7 @@ pub(super) struct Contents {
     bytes: Vec<u8>,
     used: usize,
     shelf: Arc<Shelf>,
+    digest: OnceDigest,
 }
 
 impl Shelf {
@@ -42,6 +45,7 @@ impl Shelf {
             bytes: buffer,
             used: bytes.len(),
             shelf: Arc::clone(self),
+            digest: OnceDigest::default(),
         }
     }
 }
@@ -49,6 +53,11 @@ impl Shelf {
 impl Contents {
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.used]
+    }
+
+    /// The digest that all transfers with these bytes share.
+    pub(super) const fn digest(&self) -> &OnceDigest {
+        &self.digest
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_proto::{BlockHeader, BlockKind, EntryKind, ErrorCode, Record, RecordFlags, Seq, block};
-use godwit_store::digest;
 use godwit_store::pool::Block;
 
 use super::piece::PieceReader;
+use super::slice::once_or_own;
 use crate::entry;
 use crate::sender::state::{Desc, Head, Image};
-use crate::source::{Payload, ReadError};
+use crate::source::{DigestTerms, Payload, ReadError};
 
 impl PieceReader {
     pub(super) fn read_bundle(&self, mut records: Vec<Record>, seq: Option<u64>, mut block: Block) {
@@ -33,14 +33,20 @@ impl PieceReader {
             self.shared.counters.current.note(record);
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match with_room(&mut block[filled..], bytes) {
-                Some(buffer) => self.shared.source.read_whole(record, buffer),
+                Some(buffer) => self.shared.source.read_whole_shared(record, buffer),
                 None => Err(ReadError::Changed),
             };
             reading += lap(&mut at);
             match read {
-                Ok(length) if length == bytes => {
+                Ok((length, once)) if length == bytes => {
                     let content = &block[filled..filled + bytes];
-                    let digest = digest::digest_slice(self.shared.digest, 0, record.bytes, content);
+                    let terms = DigestTerms {
+                        kind: self.shared.digest,
+                        offset: 0,
+                        entry_bytes: record.bytes,
+                    };
+                    let once = once.filter(|_| seq.is_none());
+                    let digest = once_or_own(once.as_ref(), terms, content);
                     digesting += lap(&mut at);
                     record.digest = Some(entry::digest_to_wire(&digest));
                     filled += bytes;

@@ -29,13 +29,13 @@ impl PieceReader {
                     .shared
                     .counters
                     .storage_reading_ns
-                    .time(|| self.shared.source.read_whole(&record, buffer)),
+                    .time(|| self.shared.source.read_whole_shared(&record, buffer)),
                 None => Err(ReadError::Changed),
             };
             match read {
-                Ok(length) if length == bytes => {
+                Ok((length, once)) if length == bytes => {
                     self.shared.counters.bytes_read.add(record.bytes);
-                    let digest = self.digest_slice(0, record.bytes, &block[..bytes]);
+                    let digest = self.digest_once(once.as_ref(), 0, record.bytes, &block[..bytes]);
                     announced.push(with_digest(record, entry::digest_to_wire(&digest)));
                 }
                 Ok(_) | Err(ReadError::Changed) => self.announce_again(&record),

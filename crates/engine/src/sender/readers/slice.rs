@@ -11,7 +11,7 @@ use super::piece::PieceReader;
 use crate::entry;
 use crate::sender::large::{LargeFile, SliceCut};
 use crate::sender::state::{Desc, Head, Image};
-use crate::source::{Payload, ReadError};
+use crate::source::{DigestTerms, OnceDigest, Payload, ReadError};
 
 impl PieceReader {
     pub(super) fn read_slice(
@@ -48,7 +48,7 @@ impl PieceReader {
                 }
                 Err(error) => Err(error),
             },
-            None => self.slice_payload(file, cut, &mut block),
+            None => self.slice_payload(file, cut, seq.is_some(), &mut block),
         };
         match read {
             Ok(read) => self.take_slice(file, cut, seq, read, block, stop),
@@ -139,6 +139,7 @@ impl PieceReader {
         &self,
         file: &LargeFile,
         cut: &SliceCut,
+        is_again: bool,
         block: &mut Block,
     ) -> Result<(digest::Digest, Option<&'static [u8]>), ReadError> {
         let file_bytes = file.record.bytes;
@@ -150,11 +151,14 @@ impl PieceReader {
                     Some(bytes),
                 ));
             }
-            self.shared
+            let once = self
+                .shared
                 .counters
                 .storage_reading_ns
-                .time(|| file.file.read_at(cut.offset, &mut block[..length]))?;
-            let digest = self.digest_slice(cut.offset, file_bytes, &block[..length]);
+                .time(|| file.file.read_shared(cut.offset, &mut block[..length]))?;
+            // The receiver may have refused the bytes or the common digest.
+            let once = once.filter(|_| !is_again);
+            let digest = self.digest_once(once.as_ref(), cut.offset, file_bytes, &block[..length]);
             self.check_generation(file)?;
             return Ok((digest, None));
         }
@@ -194,10 +198,26 @@ impl PieceReader {
         entry_bytes: u64,
         bytes: &[u8],
     ) -> digest::Digest {
+        self.digest_once(None, offset, entry_bytes, bytes)
+    }
+
+    /// The digest of a slice, which other transfers may have computed.
+    pub(super) fn digest_once(
+        &self,
+        once: Option<&OnceDigest>,
+        offset: u64,
+        entry_bytes: u64,
+        bytes: &[u8],
+    ) -> digest::Digest {
+        let terms = DigestTerms {
+            kind: self.shared.digest,
+            offset,
+            entry_bytes,
+        };
         self.shared
             .counters
             .digesting_ns
-            .time(|| digest::digest_slice(self.shared.digest, offset, entry_bytes, bytes))
+            .time(|| once_or_own(once, terms, bytes))
     }
 
     fn file_slice(
@@ -261,4 +281,13 @@ impl PieceReader {
             again,
         );
     }
+}
+
+/// The digest that transfers share, or that of this transfer.
+pub(super) fn once_or_own(
+    once: Option<&OnceDigest>,
+    terms: DigestTerms,
+    bytes: &[u8],
+) -> digest::Digest {
+    once.map_or_else(|| terms.digest(bytes), |once| once.of(terms, bytes))
 }
