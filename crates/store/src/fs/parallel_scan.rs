@@ -392,7 +392,7 @@ impl<L: Looker + 'static> Shared<L> {
     ) -> Option<NameRange> {
         let portion = match task {
             Task::Look(portion) => portion,
-            Task::Continue(listing) => shared.list(listing, None, &mut tools.buffer, finds)?,
+            Task::Continue(listing) => shared.list(listing, &mut tools.buffer, finds)?,
             Task::List(path) => shared.open(path, &mut tools.buffer, finds)?,
         };
         match shared.begin_looks(&portion, tools, finds) {

@@ -7,8 +7,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use godwit_engine::{ReadError, Source, SourceFile};
+use godwit_engine::{DigestTerms, ReadError, Source, SourceFile};
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record};
+use godwit_store::digest::DigestKind;
 
 use super::SharedReads;
 
@@ -224,6 +225,45 @@ fn long_names_of_kept_files_count() {
     source.read_whole(&small(1), &mut [0; 2]).expect("read");
     let kept = reads.figures().kept_bytes;
     assert!(kept > 59_000, "{kept}");
+}
+
+/// A digest of the second buffer would differ.
+#[test]
+fn a_shared_block_is_hashed_by_the_first_transfer() {
+    let reads = SharedReads::new(4 << 20, 2);
+    let seats = [reads.seat(0), reads.seat(1)];
+    let sources = seats
+        .each_ref()
+        .map(|seat| seat.share(Arc::new(Handle(Arc::default()))));
+    let terms = |entry_bytes| DigestTerms {
+        kind: DigestKind::Blake3,
+        offset: 0,
+        entry_bytes,
+    };
+    let files = sources
+        .each_ref()
+        .map(|source| source.open(&record(1)).expect("opened"));
+    let mut buffer = vec![0; BLOCK];
+    let [first, second] = files.map(|file| {
+        let once = file.read_shared(0, &mut buffer).expect("read");
+        once.expect("the block is kept")
+    });
+    let large = terms(BLOCKS * BLOCK as u64);
+    let digest = first.of(large, &buffer);
+    assert_eq!(digest, large.digest(&buffer));
+    assert_eq!(second.of(large, b"other"), digest);
+    let small = Record {
+        bytes: 1_000,
+        path: b"small".to_vec(),
+        ..record(2)
+    };
+    let [first, second] = sources.each_ref().map(|source| {
+        let read = source.read_whole_shared(&small, &mut buffer).expect("read");
+        assert_eq!(read.0, 1_000);
+        read.1.expect("the file is kept")
+    });
+    let digest = first.of(terms(1_000), &buffer[..1_000]);
+    assert_eq!(second.of(terms(1_000), b"other"), digest);
 }
 
 #[test]

@@ -53,7 +53,13 @@ impl<L: Looker + 'static> Shared<L> {
         buffer: &mut ListingBuffer,
         finds: &mut Finds,
     ) -> Option<NameRange> {
-        let reading = match self.looker.pages().map(|pages| pages.listing(&path)) {
+        let turn = self.looker.pages().map(|pages| pages.listing(&path));
+        // All scans must divide the names in the same places, or no looks are shared.
+        let wanted = match turn {
+            Some(_) => SHARED_NAMES_MAX,
+            None => PORTION_NAMES,
+        };
+        let reading = match turn {
             Some(Turn::Take(Page::Names(names))) => {
                 let listing = Arc::new(Listing::of(path));
                 return self.begin(Opened::new(listing, names, true));
@@ -61,14 +67,29 @@ impl<L: Looker + 'static> Shared<L> {
             Some(Turn::Read(reading)) if reading.is_kept() => Some(reading),
             _ => None,
         };
-        self.list(Arc::new(Listing::of(path)), reading, buffer, finds)
+        self.read_names(
+            Arc::new(Listing::of(path)),
+            (wanted, reading),
+            buffer,
+            finds,
+        )
     }
 
-    /// Reads names of a directory, for others too if they are all and `reading` is given.
+    /// Reads more names of a directory. Returns one portion, and leaves the others to other threads.
     pub(super) fn list(
         &self,
         listing: Arc<Listing>,
-        reading: Option<PageReading<'_>>,
+        buffer: &mut ListingBuffer,
+        finds: &mut Finds,
+    ) -> Option<NameRange> {
+        self.read_names(listing, (PORTION_NAMES, None), buffer, finds)
+    }
+
+    /// Reads names until there are `wanted`; for others too if they are all names of the directory and `reading` is given.
+    fn read_names(
+        &self,
+        listing: Arc<Listing>,
+        (wanted, reading): (usize, Option<PageReading<'_>>),
         buffer: &mut ListingBuffer,
         finds: &mut Finds,
     ) -> Option<NameRange> {
@@ -78,10 +99,6 @@ impl<L: Looker + 'static> Shared<L> {
                 finds.push(ScanItem::Fault(error));
                 return None;
             }
-        };
-        let wanted = match reading {
-            Some(_) => SHARED_NAMES_MAX,
-            None => PORTION_NAMES,
         };
         let mut names = Names::default();
         let filled = names.fill_to(wanted, fd, buffer);
