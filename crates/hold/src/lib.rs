@@ -9,7 +9,7 @@
 //! lanes wait, so that it sends nothing. A destination for which no patience is left is **behind**. It reads again at low priority. It is
 //! current again when it asks for a block that is kept, in flight, or new to all.
 //!
-//! Scans share their pages by rules of `pages`, without patience.
+//! Scans share their **pages** by other rules, without patience ([`PageHold`]).
 
 mod blocks;
 mod destinations;

@@ -38,7 +38,7 @@ pub use env::{
 };
 pub use godwit_engine::Fence;
 pub use godwit_tree::Earlier;
-pub use godwit_tree::shared::{DESTINATIONS_MAX, ReadFigures, Seat, SharedReads};
+pub use godwit_tree::shared::{DESTINATIONS_MAX, PageFigures, ReadFigures, Seat, SharedReads};
 pub use home::Home;
 pub use received::{Received, Receiving};
 pub use selection::read_selection;

@@ -99,9 +99,10 @@ fn three_scans_at_once_read_each_page_once() {
     let alone = entries(tree.scan(""));
     let (pages, seats) = pages(64 << 20, 3);
     thread::scope(|scope| {
+        let tree = &tree;
         let scans: Vec<_> = seats
             .iter()
-            .map(|seat| scope.spawn(|| scan(&tree, seat, None)))
+            .map(|seat| scope.spawn(move || scan(tree, seat, None)))
             .collect();
         for scan in scans {
             assert_eq!(scan.join().unwrap(), alone);

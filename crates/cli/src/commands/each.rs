@@ -94,7 +94,8 @@ pub(super) fn run(
         running.push(begin(&surroundings, number, copy, output)?);
     }
     let done = wait(running, &signalled);
-    Ok(report_all(&done, &shared.figures(), settings.json))
+    let figures = (&shared.figures(), &shared.scanned());
+    Ok(report_all(&done, figures, settings.json))
 }
 
 /// The provisions that all destinations share.

@@ -3,7 +3,7 @@
 
 use godwit_api::event::{Status, Summary};
 use godwit_api::units::{counted, human_size};
-use godwit_run::ReadFigures;
+use godwit_run::{PageFigures, ReadFigures};
 use serde_json::json;
 
 use crate::commands::exit_of;
@@ -99,7 +99,11 @@ const fn gravity(exit: Exit) -> u8 {
 }
 
 /// Tells the end of all destinations; returns the worst exit code.
-pub(super) fn report_all(all: &[(String, Done)], figures: &ReadFigures, json: bool) -> Exit {
+pub(super) fn report_all(
+    all: &[(String, Done)],
+    (figures, scanned): (&ReadFigures, &PageFigures),
+    json: bool,
+) -> Exit {
     let exits = all.iter().map(|(_, done)| done.exit);
     let worst = exits.max_by_key(|exit| gravity(*exit));
     let worst = worst.unwrap_or(Exit::Failed);
@@ -116,6 +120,7 @@ pub(super) fn report_all(all: &[(String, Done)], figures: &ReadFigures, json: bo
             "event": "all",
             "destinations": destinations.collect::<Vec<_>>(),
             "read_bytes": figures.read_bytes,
+            "scan_pages": scanned.reads,
             "exit": worst as u8,
         });
         print_data(&line.to_string());

@@ -1,4 +1,4 @@
-//! Tests how often the source is read, by counters of the kernel, and that what changes meanwhile is never mixed.
+//! Tests how often the source is read, by counters of the kernel and of its scans, and that what changes meanwhile is never mixed.
 //! Measures no rates.
 
 use std::fs::{self, File};
@@ -101,6 +101,23 @@ fn a_device_is_read_once_for_three_destinations() {
         outcome.said()
     );
     assert_eq!(all_of(&outcome)["read_bytes"], bytes, "{}", outcome.said());
+}
+
+#[test]
+fn three_destinations_scan_no_more_than_two() {
+    let (rig, _) = rig_with_tree(1);
+    let pages_for = |destinations: &[&str]| {
+        let outcome = rig.cp(&[&["--each", "-a", "src/."][..], destinations].concat());
+        assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+        all_of(&outcome)["scan_pages"].as_u64().expect("a number")
+    };
+    let three = pages_for(&["a/", "b/", "c/"]);
+    // Nothing is sent now, which makes no difference to the scan.
+    assert_eq!(pages_for(&["a/", "b/"]), three);
+    assert!(three > 0, "the judge counts nothing");
+    for name in ["a", "b", "c"] {
+        assert_identical(&rig.path("src"), &rig.path(name));
+    }
 }
 
 #[test]
