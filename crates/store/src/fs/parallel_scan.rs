@@ -395,10 +395,8 @@ impl<L: Looker + 'static> Shared<L> {
             Task::Continue(listing) => shared.list(listing, &mut tools.buffer, finds)?,
             Task::List(path) => shared.open(path, &mut tools.buffer, finds)?,
         };
-        match shared.begin_looks(&portion, tools, finds) {
-            Some(looking) => Self::look_at(shared, portion, looking, tools, finds),
-            None => None,
-        }
+        let looking = shared.begin_looks(&portion, tools, finds)?;
+        Self::look_at(shared, portion, looking, tools, finds)
     }
 
     fn look_at(
