@@ -21,8 +21,8 @@ use self::had::Had;
 use crate::destinations::{Mask, bit};
 use crate::{AskId, Destination, ReadId};
 
-/// A scan waits this long for the reader of a page, whose storage may hang.
-pub const READER_WAIT: Duration = Duration::from_secs(2);
+/// A scan waits this long for the reader of a page, whose storage may hang. A page of 128 looks at a distant server takes some seconds.
+pub const READER_WAIT: Duration = Duration::from_secs(10);
 
 /// The most that is kept of scans.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

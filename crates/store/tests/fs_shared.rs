@@ -116,6 +116,28 @@ fn three_scans_at_once_read_each_page_once() {
 }
 
 #[test]
+fn a_destination_that_fails_in_the_middle_leaves_the_others_alone() {
+    let tree = tree();
+    let alone = entries(tree.scan(""));
+    let (pages, seats) = pages(64 << 20, 3);
+    let failing = Some(&seats[1]);
+    let begun = tree.storage.scan_shared(&RelPath::root(), None, failing);
+    let mut begun = begun.unwrap();
+    assert!(begun.next_batch(&mut Vec::new()));
+    thread::scope(|scope| {
+        let tree = &tree;
+        let others = [&seats[0], &seats[2]];
+        let others = others.map(|seat| scope.spawn(move || scan(tree, seat, None)));
+        drop(begun);
+        pages.leave(Destination(1));
+        for other in others {
+            assert_eq!(other.join().unwrap(), alone);
+        }
+    });
+    assert_eq!(pages.figures().kept_bytes, 0);
+}
+
+#[test]
 fn a_scan_without_room_for_pages_reads_again() {
     let tree = tree();
     let alone = entries(tree.scan(""));
