@@ -162,10 +162,10 @@ impl<K: Clone + Eq + Hash, B: Clone> PageHold<K, B> {
             let number = *number;
             self.drop_page(number);
         }
-        let Some(began) = self.began.get(&who).filter(|_| self.here & bit(who) != 0) else {
+        let began = self.began.get(&who).copied();
+        let Some(began) = began.filter(|_| self.here & bit(who) != 0) else {
             return self.read(key, who, None);
         };
-        let began = *began;
         match self.slots.get(key).copied() {
             Some(Slot::Kept(number)) => match self.take(now, number, (who, began)) {
                 Some(content) => return PageAnswer::Take(content),

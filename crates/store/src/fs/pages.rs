@@ -37,8 +37,10 @@ pub struct ScanPages {
     began: Instant,
 }
 
+type KeyPages = PageHold<Arc<PageKey>, Page>;
+
 struct State {
-    hold: PageHold<Arc<PageKey>, Page>,
+    hold: KeyPages,
     waiting: HashMap<AskId, Thread>,
 }
 
@@ -263,7 +265,7 @@ impl ScanPages {
     /// Asks, and notes the thread if it has to wait.
     fn ask(
         &self,
-        ask: impl FnOnce(&mut PageHold<Arc<PageKey>, Page>, Duration) -> PageAnswer<Page>,
+        ask: impl FnOnce(&mut KeyPages, Duration) -> PageAnswer<Page>,
     ) -> PageAnswer<Page> {
         let mut state = self.lock();
         let now = self.began.elapsed();
@@ -275,7 +277,7 @@ impl ScanPages {
         answer
     }
 
-    fn with(&self, act: impl FnOnce(&mut PageHold<Arc<PageKey>, Page>, Duration)) {
+    fn with(&self, act: impl FnOnce(&mut KeyPages, Duration)) {
         let mut state = self.lock();
         let now = self.began.elapsed();
         act(&mut state.hold, now);
