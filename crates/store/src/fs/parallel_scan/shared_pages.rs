@@ -137,7 +137,7 @@ impl<L: Looker + 'static> Shared<L> {
         tools: &mut Tools<L>,
         finds: &mut Finds,
     ) -> Option<Looking<'_>> {
-        let (listing, names) = (&portion.listing, &portion.names);
+        let (listing, names) = (&portion.listing, &*portion.names);
         let turn = self
             .looker
             .pages()
