@@ -14,6 +14,7 @@ pub(crate) mod left;
 pub(crate) mod live;
 pub(crate) mod local;
 mod placed;
+pub(crate) mod promises;
 pub(crate) mod record;
 mod relay;
 mod removal;

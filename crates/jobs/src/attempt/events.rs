@@ -262,6 +262,12 @@ impl AttemptEvents {
         self.report(phase, None);
     }
 
+    /// The attempt waits for this reason before it moves data; None once it does not wait any more.
+    pub(super) fn waits(&self, reason: Option<Reason>) {
+        let phase = self.lock().phase;
+        self.report(phase, reason);
+    }
+
     /// The destination reports the amounts of earlier runs. An attempt that a crash ended may have moved more than its last sample shows.
     fn recover(&self, held: Moved) {
         let mut observed = self.lock();

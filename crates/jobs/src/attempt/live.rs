@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use godwit_api::rest::{JobProgress, ProgressView, Timestamp};
 use godwit_run::Control;
 
+use crate::attempt::promises::Promises;
 use crate::attempt::{ClaimFence, Shortage};
 use crate::rights::access::RightsAtStart;
 
@@ -49,6 +50,8 @@ pub(crate) struct Live {
     /// Jobs that wait for space here: as many as have waited since the start of the node.
     short: Mutex<HashMap<String, Shortage>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Room that relays have at their takers.
+    pub(crate) promises: Promises,
 }
 
 impl Live {

@@ -3,6 +3,7 @@
 //! Moves no data, and chooses no giver: `queue::relay` does.
 
 mod kept;
+mod room;
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +15,11 @@ use godwit_api::event::{Event, EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{JobState, NewJob, Place, Relay};
-use godwit_api::units::human_size;
 use godwit_run::local::{Access, ExportedFiles};
 use godwit_run::{Control, Env, Runner};
 use godwit_state::{Agreed, Families, Job, JobOp, Outcome};
 
-use super::{AttemptEvents, MakeEnv, lack};
+use super::{AttemptEvents, MakeEnv};
 use crate::asking::{Asking, reached};
 use crate::basis::documents::exported_path;
 use crate::basis::ends::place_at;
@@ -31,9 +31,6 @@ use crate::rights::{Rights, access};
 
 /// How long the site of the taker may take to look for one entry.
 const WITHIN: Duration = Duration::from_secs(10);
-
-/// Least room beyond the bytes of the files.
-const MARGIN_MIN: u64 = 8 << 20;
 
 /// The parts for the checks of one attempt.
 pub(super) struct Checks<'a> {
@@ -63,7 +60,7 @@ impl Checks<'_> {
         };
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
-        self.check_room(&ends)?;
+        self.reserve(&ends)?;
         self.check_answer(&ends)?;
         let giver = relay::words(&ends.giver);
         self.events.note(&format!(
@@ -137,34 +134,6 @@ impl Checks<'_> {
             self.events.note(&format!(
                 "the digests of the data could not be kept, so this destination gives it to no other one: {error}"
             ));
-        }
-    }
-
-    /// Refuses a taker that has no room for all data, if none of it can be there yet and its site says how much is free.
-    fn check_room(&self, ends: &Ends) -> Result<(), Failure> {
-        let this = &self.asking.this;
-        let left = relay::left(&this.reader(), &ends.taker).map_err(Failure::local)?;
-        if ends.taker.attempts > 0 || left.is_some_and(|left| left.has_begun) {
-            return Ok(());
-        }
-        let Some(needed) = kept::total(&this.directory, &ends.giver.id) else {
-            return Ok(());
-        };
-        let free = match ends.to.is_here() {
-            true => self.exported.free_bytes(&exported_path(&ends.to)),
-            false => lack::free_there(self.asking, self.job),
-        };
-        match free.filter(|free| *free < needed.saturating_add(margin(needed))) {
-            None => Ok(()),
-            Some(free) => Err(Failure::new(
-                FailureCode::NoSpace,
-                format!(
-                    "{} has no room: the data has {}, and {} are free there",
-                    relay::words(&ends.taker),
-                    human_size(needed),
-                    human_size(free)
-                ),
-            )),
         }
     }
 
@@ -384,11 +353,6 @@ impl Checks<'_> {
             None => Ok(prepared),
         }
     }
-}
-
-/// Room beyond the bytes of the files: for directories, metadata and temporary names.
-const fn margin(needed: u64) -> u64 {
-    needed / 100 + MARGIN_MIN
 }
 
 /// Ends a check at its first difference, such as a missing entry, and with its job.

@@ -19,6 +19,7 @@ use super::reports::Reports;
 use super::site::Away;
 use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
 use crate::asking::reach::even_out;
+use crate::basis::relay::Pair;
 use crate::rights::Rights;
 use crate::rights::access::RightsAtStart;
 
@@ -89,7 +90,11 @@ pub(crate) fn start(
             };
             conclude(&own.local.asking, &job, epoch, &events, ended, &last);
         }
-        own.reports.live.remove(&job.id);
+        let live = &own.reports.live;
+        live.remove(&job.id);
+        if let Some(pair) = Pair::of(&job) {
+            live.promises.release(&pair.taker);
+        }
     };
     let name = "gw-job".to_owned();
     let spawned = std::thread::Builder::new().name(name).spawn(body);

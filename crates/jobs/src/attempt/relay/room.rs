@@ -1,0 +1,159 @@
+//! Reserves the room for a relay before data moves: all bytes must fit besides those that other relays were promised. A relay without room
+//! waits for these others, and says so.
+//! Keeps no promise (`promises`), and moves no data.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use godwit_api::event::EventSink as _;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::rest::Place;
+use godwit_api::units::human_size;
+use godwit_state::Reason;
+
+use super::{Checks, Ends, exported_path, kept};
+use crate::attempt::lack;
+use crate::attempt::promises::{FileSystem, Promise};
+use crate::basis::relay;
+use crate::basis::words::clip;
+
+/// Least room beyond the bytes of the files.
+const MARGIN_MIN: u64 = 8 << 20;
+
+/// How long a relay waits for room that other relays have. Then the source is next.
+const WAITS_MAX: Duration = Duration::from_mins(10);
+
+/// Between two looks at the free room.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Between two looks whether the attempt is to stop.
+const STOP_EVERY: Duration = Duration::from_millis(100);
+
+impl Checks<'_> {
+    /// Reserves the room for all data. Refuses a taker that has no room even without the promises to others, if none of the data can be there
+    /// yet and its site says how much is free.
+    pub(super) fn reserve(&self, ends: &Ends) -> Result<(), Failure> {
+        let this = &self.asking.this;
+        let Some(needed) = kept::total(&this.directory, &ends.giver.id) else {
+            return Ok(());
+        };
+        let left = relay::left(&this.reader(), &ends.taker).map_err(Failure::local)?;
+        let is_empty = ends.taker.attempts == 0 && !left.is_some_and(|left| left.has_begun);
+        let Some(at) = self.file_system(&ends.to) else {
+            return Ok(());
+        };
+        let promise = Promise {
+            at,
+            bytes: needed.saturating_add(margin(needed)),
+            arrived: 0,
+            relay: self.job.id.clone(),
+        };
+        self.wait_for_room(ends, &promise, is_empty)
+    }
+
+    /// Reserves the room once it is there.
+    fn wait_for_room(
+        &self,
+        ends: &Ends,
+        promise: &Promise,
+        is_empty: bool,
+    ) -> Result<(), Failure> {
+        let live = &self.events.reports.live;
+        let brought = |relay: &str| {
+            let progress = live.progress(relay);
+            progress.map_or(0, |progress| progress.moved.bytes)
+        };
+        let begun = Instant::now();
+        let mut waits = false;
+        loop {
+            // Of a taker with a part of the data, nothing says how much is still to come.
+            let free = if is_empty { self.free(ends) } else { None };
+            let short = |promised: u64, free: u64| lacks(ends, promise.bytes, promised, free);
+            if let Some(free) = free.filter(|free| *free < promise.bytes) {
+                return Err(short(0, free));
+            }
+            let reserved =
+                live.promises
+                    .reserve(&ends.taker.id, promise.clone(), free, &brought);
+            let Err(promised) = reserved else {
+                if waits {
+                    self.events.waits(None);
+                }
+                return Ok(());
+            };
+            let failure = short(promised, free.unwrap_or(0));
+            if begun.elapsed() >= WAITS_MAX {
+                return Err(failure);
+            }
+            if !waits {
+                waits = true;
+                self.events.note(&failure.message);
+                let text = format!("{}.", failure.message);
+                self.events
+                    .waits(Some(Reason::new(FailureCode::NoSpace, clip(&text))));
+            }
+            self.rest()?;
+        }
+    }
+
+    /// Waits a moment, unless the attempt is to stop.
+    fn rest(&self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        while begun.elapsed() < LOOK_EVERY {
+            if self.control.is_cancelled() {
+                let why = "stopped while the relay waited for room";
+                return Err(Failure::new(FailureCode::Cancelled, why));
+            }
+            thread::sleep(STOP_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Free bytes at the place of a taker; None if unknown.
+    fn free(&self, ends: &Ends) -> Option<u64> {
+        match ends.to.is_here() {
+            true => self.exported.free_bytes(&exported_path(&ends.to)),
+            false => lack::free_there(self.asking, self.job),
+        }
+    }
+
+    /// The file system of a taker; None if an export here does not say which it is.
+    fn file_system(&self, to: &Place) -> Option<FileSystem> {
+        if !to.is_here() {
+            return Some(FileSystem::Export {
+                site: to.site.clone(),
+                export: to.export.clone(),
+            });
+        }
+        let real = self.exported.real(&Path::new("/").join(&to.export))?;
+        let found = fs::metadata(Path::new(OsStr::from_bytes(&real))).ok()?;
+        Some(FileSystem::Device(found.dev()))
+    }
+}
+
+/// The failure of a relay whose taker has too little room, some of which is promised to others.
+fn lacks(ends: &Ends, needed: u64, promised: u64, free: u64) -> Failure {
+    let promised = match promised {
+        0 => String::new(),
+        _ => format!(", of which other relays need {}", human_size(promised)),
+    };
+    Failure::new(
+        FailureCode::NoSpace,
+        format!(
+            "{} has no room: the data needs {}, and {} are free there{promised}",
+            relay::words(&ends.taker),
+            human_size(needed),
+            human_size(free)
+        ),
+    )
+}
+
+/// Room beyond the bytes of the files: for directories, metadata and temporary names.
+const fn margin(needed: u64) -> u64 {
+    needed / 100 + MARGIN_MIN
+}
