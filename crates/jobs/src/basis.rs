@@ -19,5 +19,6 @@ pub(crate) mod spec;
 pub(crate) mod stored;
 pub(crate) mod this_node;
 pub(crate) mod turns;
+pub(crate) mod whole;
 pub(crate) mod words;
 pub(crate) mod zone;

@@ -63,4 +63,6 @@ pub(crate) struct Queue {
     pub(crate) rooms: rooms::Rooms,
     /// Relays that could not be submitted, as far as the log has them.
     pub(crate) complaints: relay::Complaints,
+    /// What destinations had when others began to take files there.
+    pub(crate) rounds: relay::Rounds,
 }

@@ -135,7 +135,13 @@ fn a_job_says_that_its_data_is_buffered_and_later_that_none_is() {
     rig.write("export/src/a", contents(4000, 1));
     rig.write("export/src/b", contents(5000, 2));
     start(&mut rig, &["--buffer-drain-rate", "1"]);
-    let line = ["job", "submit", "here:/data/src", "here:/data/dst", "--wait"];
+    let line = [
+        "job",
+        "submit",
+        "here:/data/src",
+        "here:/data/dst",
+        "--wait",
+    ];
     let ended = done(&rig, &line);
     assert!(ended.contains("complete (buffered)"), "{ended}");
     let id = ended.lines().next().expect("an id");
@@ -146,9 +152,14 @@ fn a_job_says_that_its_data_is_buffered_and_later_that_none_is() {
     assert_eq!(pulled.code, Some(0), "{pulled:?}");
     let log = || {
         let log = done(&rig, &["job", "log", id]);
-        log.contains("nothing waits in the transfer buffer").then_some(())
+        log.contains("nothing waits in the transfer buffer")
+            .then_some(())
     };
-    assert!(wait_until(log).is_some(), "{}", done(&rig, &["job", "log", id]));
+    assert!(
+        wait_until(log).is_some(),
+        "{}",
+        done(&rig, &["job", "log", id])
+    );
     let list = done(&rig, &["job", "list", "--all"]);
     assert!(!list.contains("buffered"), "{list}");
 }

@@ -215,8 +215,8 @@ fn impose(context: &Context, job: &Job, limit: u64, relays: Option<&Left>, ready
         // From the first byte on; later changes go through the control.
         spec.imposed.limit = Some(limit);
     }
-    // Files that a relay brought would be read at the source for their digests.
-    let is_to_give = relays.is_some_and(|left| !left.has_begun);
+    // Files that a relay brought would be read at the source for their digests. Files in doubt are read there in any case.
+    let is_to_give = relays.is_some_and(|left| !left.has_begun || left.doubt);
     spec.imposed.checksum = relays.is_some_and(|left| left.doubt);
     let removes = ready.stored.new.remove_source_after.is_some();
     if removes {

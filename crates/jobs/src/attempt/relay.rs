@@ -45,6 +45,8 @@ pub(super) struct Checks<'a> {
 
 /// A relay with its two ends.
 struct Ends {
+    /// The relay brings the files that are whole at the giver, whose copy is not complete.
+    is_round: bool,
     giver: Job,
     taker: Job,
     stored: Stored,
@@ -61,6 +63,10 @@ impl Checks<'_> {
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
         self.reserve(&ends)?;
+        if ends.is_round {
+            // No digests exist yet. The relay of the complete copy compares what the rounds have brought.
+            return Ok(());
+        }
         self.check_answer(&ends)?;
         let giver = relay::words(&ends.giver);
         self.events.note(&format!(
@@ -100,7 +106,7 @@ impl Checks<'_> {
 
     /// The site of the taker reads its copy itself, so the giver cannot answer for it.
     fn arrived(&self) -> Result<(), Failure> {
-        let Some(ends) = self.ends()? else {
+        let Some(ends) = self.ends()?.filter(|ends| !ends.is_round) else {
             return Ok(());
         };
         self.check_rights(&ends)?;
@@ -139,12 +145,13 @@ impl Checks<'_> {
 
     /// The ends of a relay; None for any other job.
     fn ends(&self) -> Result<Option<Ends>, Failure> {
-        let Some(Pair { taker, giver }) = Pair::of(self.job) else {
+        let Some(pair) = Pair::of(self.job) else {
             return Ok(None);
         };
         let read = || -> Result<Option<Ends>, JobsError> {
             let reader = self.asking.this.reader();
-            let (Some(taker), Some(giver)) = (reader.job(&taker)?, reader.job(&giver)?) else {
+            let ends = (reader.job(&pair.taker)?, reader.job(&pair.giver)?);
+            let (Some(taker), Some(giver)) = ends else {
                 return Ok(None);
             };
             let parent = Families(&reader).parent(&taker.id)?;
@@ -157,6 +164,7 @@ impl Checks<'_> {
             let (sources, to) = spec::places(&stored.new)?;
             let from = sources.first().map(relay::plain);
             Ok(from.map(|from| Ends {
+                is_round: pair.round.is_some(),
                 giver,
                 taker,
                 from,
@@ -198,8 +206,10 @@ impl Checks<'_> {
             // The relay was submitted with the guess.
             let guess = ends.to != destination;
             let root = relay::root(&new, placed.into, guess);
-            // An earlier attempt of this relay looked, and may have made the directory since.
-            let has_looked = relay::has_begun(&reader, self.job)?;
+            // An earlier relay looked, and may have made the directory since.
+            let left = relay::left(&reader, &ends.taker)?;
+            let has_looked = relay::has_begun(&reader, self.job)?
+                || left.is_some_and(|left| left.has_begun && left.into == Some(guess));
             Ok((root, destination, guess, has_looked))
         };
         let (root, destination, guess, has_looked) = read().map_err(Failure::local)?;

@@ -93,7 +93,9 @@ pub(crate) fn start(
         let live = &own.reports.live;
         live.remove(&job.id);
         if let Some(pair) = Pair::of(&job) {
-            live.promises.release(&pair.taker);
+            let moved = events.moved().bytes;
+            live.promises
+                .ended(&pair.taker, moved, pair.round.is_none());
         }
     };
     let name = "gw-job".to_owned();

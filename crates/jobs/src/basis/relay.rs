@@ -1,12 +1,12 @@
 //! Owns the relays of a job with several destinations: their keys, their places, and their effect on the destination. A relay is an ordinary
-//! job of the same owner, which copies from a complete destination to another one.
+//! job of the same owner, which copies from one destination to another one. A round is a relay of a copy that is not complete.
 //! Starts no relay: `queue::relay` does.
 
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place, Relay};
 use godwit_api::units::human_size;
-use godwit_state::{Agreed, Families, Job, JobAmounts, JobState, RELAY_KEY, Reader, Reason};
+use godwit_state::{Agreed, Families, Job, JobAmounts, JobState, Reader, Reason, RelayKey};
 
 use crate::basis::documents;
 use crate::basis::error::JobsError;
@@ -19,25 +19,39 @@ use crate::basis::words::clip;
 pub(crate) struct Pair {
     /// The destination that gets data.
     pub(crate) taker: String,
-    /// The complete destination.
+    /// The destination that has it.
     pub(crate) giver: String,
+    /// The number of a round, which brings the files that are whole at the giver. None for a relay of a complete copy.
+    pub(crate) round: Option<u32>,
 }
 
 impl Pair {
     /// The pair of a relay; None for any other job.
     pub(crate) fn of(job: &Job) -> Option<Self> {
-        let key = job.idempotency_key.as_deref()?;
-        let (taker, giver) = key.strip_prefix(RELAY_KEY)?.split_once(':')?;
+        let key = RelayKey::of(job.idempotency_key.as_deref()?)?;
         Some(Self {
-            taker: taker.to_owned(),
-            giver: giver.to_owned(),
+            taker: key.taker.to_owned(),
+            giver: key.giver.to_owned(),
+            round: key.round,
         })
     }
 
-    /// The key of the only relay between two destinations.
-    pub(crate) fn key(taker: &Job, giver: &Job) -> String {
-        format!("{RELAY_KEY}{}:{}", taker.id, giver.id)
+    /// The key of a round, or of the only relay of a complete copy, between two destinations.
+    pub(crate) fn key(taker: &Job, giver: &Job, round: Option<u32>) -> String {
+        let key = RelayKey {
+            taker: &taker.id,
+            giver: &giver.id,
+            round,
+        };
+        key.text()
     }
+}
+
+/// The rounds to a destination, the latest first.
+pub(crate) fn rounds(reader: &Reader, taker: &Job) -> Result<Vec<(Pair, Job)>, JobsError> {
+    let relays = Families(reader).relays(taker)?.into_iter();
+    let rounds = relays.filter_map(|relay| Some((Pair::of(&relay)?, relay)));
+    Ok(rounds.filter(|(pair, _)| pair.round.is_some()).collect())
 }
 
 /// When a job takes its data from other destinations; never if it has no parent.
@@ -63,7 +77,7 @@ pub(crate) fn siblings(reader: &Reader, job: &Job) -> Result<Option<Vec<Job>>, J
 
 /// The relay from one destination to another one, if there was any.
 pub(crate) fn between(reader: &Reader, taker: &Job, giver: &Job) -> Result<Option<Job>, JobsError> {
-    Ok(reader.job_by_key(&taker.owner, &Pair::key(taker, giver))?)
+    Ok(reader.job_by_key(&taker.owner, &Pair::key(taker, giver, None))?)
 }
 
 /// The state in which the relays to a destination have left it.
@@ -94,10 +108,7 @@ pub(crate) fn left(reader: &Reader, job: &Job) -> Result<Option<Left>, JobsError
         if !is_complete && !has_begun(reader, &relay)? {
             continue;
         }
-        let [one, other] = [&relay.destination, &job.destination].map(documents::parts);
-        let guess = plain(&one?) != plain(&other?);
-        let root = root(&Stored::of(reader, &job.id)?.new, None, guess);
-        left.into = root.filter(|root| !root.is_known).map(|root| root.into);
+        left.into = guessed(reader, job, &relay)?;
         left.has_begun = true;
         left.doubt |= !is_complete;
         if is_complete {
@@ -111,7 +122,25 @@ pub(crate) fn left(reader: &Reader, job: &Job) -> Result<Option<Left>, JobsError
             left.from = Some(Reason::new(FailureCode::Relayed, clip(&text)));
         }
     }
+    for (_, round) in rounds(reader, job)? {
+        // One is enough: all of them have the same place.
+        if has_begun(reader, &round)? {
+            left.into = left.into.or(guessed(reader, job, &round)?);
+            left.has_begun = true;
+            // The relay of a complete copy has compared all contents.
+            left.doubt |= left.from.is_none();
+            break;
+        }
+    }
     Ok(Some(left))
+}
+
+/// Whether a relay took it that the source goes into the destination of a job, unless the description of the job says so.
+fn guessed(reader: &Reader, job: &Job, relay: &Job) -> Result<Option<bool>, JobsError> {
+    let [one, other] = [&relay.destination, &job.destination].map(documents::parts);
+    let guess = plain(&one?) != plain(&other?);
+    let root = root(&Stored::of(reader, &job.id)?.new, None, guess);
+    Ok(root.filter(|root| !root.is_known).map(|root| root.into))
 }
 
 /// Whether a relay may have written something.

@@ -9,7 +9,6 @@ mod refused;
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
-use godwit_api::job::Rule;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
     Flow, FlowRun, Hop, NewJob as Submitted, Op, ProposeError, Reader, Timestamp, check_job,
@@ -18,20 +17,18 @@ use godwit_state::{
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
+use crate::basis::whole;
 use crate::queue::Queue;
 use crate::queue::reasons;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
 pub(crate) use check::check;
-pub(crate) use due::Next;
+pub(crate) use due::{Facts, Latest, Next, next};
 pub(crate) use hops::{HopNow, read};
 pub(crate) use refused::FlowRests;
 
 /// Flows are looked at no more often: progress has no events, and other events are many.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Digits of a temporary name.
-const DIGITS: usize = 32;
 
 /// Submits the runs that are due at `at`; returns the time of the next look. A hop that cannot start delays no other.
 pub(crate) fn run(
@@ -139,15 +136,8 @@ fn job_of(
     if new.label.is_empty() {
         new.label = format!("flow {}, hop {}", flow.id, number.saturating_add(1));
     }
-    // Files that are still on their way to the place are neither sent nor missed.
     let rules = &mut new.selection.get_or_insert_default().rules;
-    let without = Rule {
-        include: false,
-        pattern: format!(".godwit-{}", "[0-9a-f]".repeat(DIGITS))
-            .as_str()
-            .into(),
-    };
-    rules.insert(0, without);
+    rules.insert(0, whole::without_unfinished());
     let owner = flow.owner.as_str();
     let checked = submit::check(&admission.this, &new)?;
     let text = Stored::text_of(&admission.this.reader(), &new, flow.role, &checked)?;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{DestinationCount, JobProgress, JobView, ProgressView};
 use godwit_state::{Details, Families, Job, JobDetails, Moved, Reason, Timestamp, reason};
@@ -14,6 +15,7 @@ use crate::attempt::live::Live;
 use crate::basis::buffered::buffered;
 use crate::basis::documents;
 use crate::basis::error::JobsError;
+use crate::basis::relay::Pair;
 use crate::basis::this_node::ThisNode;
 use crate::queue::away;
 use crate::queue::nodes::{NO_NODE, NODES_DRAINED, Nodes};
@@ -74,7 +76,7 @@ impl<'a> Now<'a> {
         };
         let (progress, ended) = match destinations {
             Some(_) => self.of_children(&job.id)?,
-            None => self.amounts(&job, &details),
+            None => self.with_relays(&job, &details)?,
         };
         if destinations.is_none()
             && let Some(reason) = why(&job, &self.nodes, self.at)
@@ -114,7 +116,7 @@ impl<'a> Now<'a> {
         let mut parts = Vec::with_capacity(children.len());
         for child in children {
             let details = details.remove(&child.id).unwrap_or_default();
-            let (progress, ended) = self.amounts(&child, &details);
+            let (progress, ended) = self.with_relays(&child, &details)?;
             parts.push(Part {
                 state: child.state,
                 ended,
@@ -124,6 +126,57 @@ impl<'a> Now<'a> {
         let ended = parts.iter().map(|part| part.ended);
         let ended = ended.fold(Moved::default(), Moved::plus);
         Ok((together::progress(&parts), ended))
+    }
+
+    /// [`Self::amounts`] of a job with the relays for which it waits: their progress is its own.
+    fn with_relays(
+        &self,
+        job: &Job,
+        details: &Details,
+    ) -> Result<(Option<ProgressView>, Moved), JobsError> {
+        let (progress, mut ended) = self.amounts(job, details);
+        let why = job.reason.as_ref().map(|why| &why.code);
+        if !job.state.waits() || why.is_none_or(|code| *code != FailureCode::Relaying) {
+            return Ok((progress, ended));
+        }
+        let reader = self.this.reader();
+        let relays = Families(&reader).relays(job)?;
+        let ids = relays.iter().map(|relay| relay.id.as_str());
+        let mut details = JobDetails(&reader).of(ids)?;
+        let mut running = None;
+        for relay in &relays {
+            let details = details.remove(&relay.id).unwrap_or_default();
+            let (progress, moved) = self.amounts(relay, &details);
+            ended = ended.plus(moved);
+            if let Some(progress) = progress {
+                running = Some((relay, progress));
+            }
+        }
+        let Some((relay, progress)) = running else {
+            return Ok((None, ended));
+        };
+        // The relay of a complete copy counts all files, also those that are there.
+        if Pair::of(relay).is_none_or(|pair| pair.round.is_none()) {
+            return Ok((Some(progress), ended));
+        }
+        let whole = self.whole_set(job)?;
+        Ok((Some(of_round(progress, ended, whole)), ended))
+    }
+
+    /// Bytes and files of the data set, as far as the running siblings of a job know.
+    fn whole_set(&self, job: &Job) -> Result<(Option<u64>, u64), JobsError> {
+        let reader = self.this.reader();
+        let siblings = match Families(&reader).parent(&job.id)? {
+            Some(parent) => Families(&reader).children(&parent)?,
+            None => Vec::new(),
+        };
+        let running: Vec<ProgressView> = siblings
+            .iter()
+            .filter_map(|one| self.progress(one))
+            .collect();
+        let bytes = running.iter().filter_map(|one| one.bytes_total).max();
+        let files = running.iter().map(|one| one.files_total).max();
+        Ok((bytes, files.unwrap_or(0)))
     }
 
     /// [`Self::amounts`] of one job whose details are not read yet.
@@ -156,6 +209,22 @@ impl<'a> Now<'a> {
     }
 }
 
+/// The progress of a destination in a round, after earlier ones, towards the whole data set.
+fn of_round(round: ProgressView, before: Moved, whole: (Option<u64>, u64)) -> ProgressView {
+    let done = before.plus(round.moved);
+    let (bytes_total, files_total) = whole;
+    ProgressView {
+        bytes: done.bytes,
+        bytes_total: bytes_total.map(|total| total.max(done.bytes)),
+        files: done.files,
+        files_total: files_total.max(done.files),
+        files_settled: done.files,
+        forecast: None,
+        scanning: bytes_total.is_none(),
+        ..round
+    }
+}
+
 /// Why the job waits now, if the reason differs from the stored one.
 fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
     if !job.state.waits() || job.not_before.is_some_and(|time| time > at) {
@@ -175,7 +244,27 @@ fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
 mod tests {
     use super::*;
     use crate::queue::nodes::tests::{job, lone};
-    use godwit_api::failure::FailureCode;
+
+    #[test]
+    fn a_round_counts_towards_the_whole_data_set() {
+        let moved = |bytes: u64, files: u64| Moved {
+            bytes,
+            files,
+            bytes_again: 0,
+        };
+        let round = ProgressView {
+            bytes: 40,
+            bytes_total: Some(40),
+            files: 4,
+            files_total: 4,
+            moved: moved(40, 4),
+            ..ProgressView::default()
+        };
+        let shown = of_round(round, moved(60, 6), (Some(500), 50));
+        assert_eq!((shown.bytes, shown.bytes_total), (100, Some(500)));
+        assert_eq!((shown.files, shown.files_total), (10, 50));
+        assert!(!shown.scanning);
+    }
 
     #[test]
     fn a_reason_that_is_over_is_not_shown() {

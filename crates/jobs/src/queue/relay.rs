@@ -3,26 +3,31 @@
 //! Checks no data (`attempt::relay`), and moves none.
 
 mod again;
+mod describe;
+mod early;
 mod first;
 mod rounds;
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use godwit_api::failure::FailureCode;
-use godwit_api::job::{JobKind, Text};
-use godwit_api::rest::{Divide, Merge, NewJob, Place, ProgressView, Relay};
+use godwit_api::job::Text;
+use godwit_api::rest::{Divide, NewJob, Place, ProgressView, Relay};
 use godwit_state::{Actor, Agreed, Job, JobOp, JobState, Op, ProposeError, Reader, Reason, Role};
 
 use super::family::invalid;
 use super::nodes::Nodes;
 use super::{Queue, submit};
 use crate::basis::error::JobsError;
-use crate::basis::relay::{self, CARRIED, EXCLUDED, Pair, RETRY_FOR};
+use crate::basis::relay::{self, EXCLUDED, Pair};
 use crate::basis::stored::Stored;
+use crate::basis::whole;
 use crate::basis::words::clip;
 use crate::rights::access;
 pub(crate) use again::Complaints;
 use again::{is_failure, is_spent, may_try_again, waits_since};
+use describe::{describe, explanation_of};
+pub(crate) use early::Rounds;
 use first::Boards;
 
 /// How long a relay waits for the node that has the digests of its giver.
@@ -73,21 +78,34 @@ pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
     Err(invalid(format!("relay: {what}")))
 }
 
-/// Has the job of a destination record digests that a giver cannot forge, unless its owner chose others.
+/// Has the job of a destination record digests that a giver cannot forge, unless its owner chose others. Files that destinations pass on from
+/// the beginning are read back.
 pub(super) fn harden(new: &mut NewJob) {
+    if new.relay == Relay::First {
+        let (name, value) = whole::READ_BACK;
+        let read_back = new.settings.entry(name.to_owned());
+        read_back.or_insert_with(|| vec![Text::from(value)]);
+    }
     if new.relay != Relay::Never {
         let digest = new.settings.entry("digest".to_owned());
         digest.or_insert_with(|| vec![Text::from("blake3")]);
     }
 }
 
-/// The due jobs that may begin here, without destinations that wait for a relay, and relays that are not for this node.
+/// The due jobs that may begin here, without destinations that wait for a relay, and relays that are not for this node. Also when to look
+/// again, if files become whole meanwhile.
 pub(crate) fn sift(
     queue: &Queue,
     reader: &Reader,
     nodes: &Nodes,
     due: Vec<Job>,
-) -> Result<Vec<Job>, JobsError> {
+) -> Result<(Vec<Job>, Option<Duration>), JobsError> {
+    let promises = &queue.attempts.reports.live.promises;
+    for taker in promises.takers() {
+        if !reader.job(&taker)?.is_some_and(|job| job.state.waits()) {
+            promises.release(&taker);
+        }
+    }
     let mut kept = Vec::with_capacity(due.len());
     let mut boards = Boards::new(&due);
     for job in due {
@@ -102,7 +120,7 @@ pub(crate) fn sift(
             kept.push(job);
         }
     }
-    Ok(kept)
+    Ok((kept, boards.looks_again()))
 }
 
 /// The due jobs without relays whose takers do not wait for them any more. Those end, even if no node can run them.
@@ -148,7 +166,8 @@ fn is_for_another(
     (job, pair): (&Job, &Pair),
 ) -> Result<bool, JobsError> {
     let waited = queue.this.now().0.saturating_sub(job.since.0);
-    if waited >= PATIENCE_MS {
+    // A round needs no digests.
+    if waited >= PATIENCE_MS || pair.round.is_some() {
         return Ok(false);
     }
     let giver = reader.job(&pair.giver)?;
@@ -188,7 +207,7 @@ fn keeps_waiting(
         return Ok(false);
     }
     let pairs = pairs(reader, job)?;
-    if is_on_its_way(queue, job, &pairs) {
+    if is_on_its_way(queue, reader, job, &pairs)? {
         return Ok(true);
     }
     let mut relays = pairs.iter().filter_map(|(_, relay)| relay.as_ref());
@@ -201,7 +220,7 @@ fn keeps_waiting(
     for (giver, relay) in givers.clone() {
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(id)) => {
-                explain(queue, job, &explanation_of(giver, &id, false));
+                explain_relay(queue, reader, job, (giver, &id), false)?;
                 return Ok(true);
             }
             Err(error) => complain(queue, job, giver, &error),
@@ -209,7 +228,7 @@ fn keeps_waiting(
         }
     }
     // A refusal may mean that another node was first.
-    if is_on_its_way(queue, job, &self::pairs(reader, job)?) {
+    if is_on_its_way(queue, reader, job, &self::pairs(reader, job)?)? {
         return Ok(true);
     }
     if waits_since(job, queue.this.now().0) >= SUBMITS_WITHIN_MS {
@@ -245,13 +264,29 @@ fn pairs(reader: &Reader, job: &Job) -> Result<Vec<(Job, Option<Job>)>, JobsErro
     Ok(pairs)
 }
 
-/// Whether a relay to a destination has not ended; the job says so. A relay that waits for too long is cancelled.
-fn is_on_its_way(queue: &Queue, job: &Job, pairs: &[(Job, Option<Job>)]) -> bool {
-    let mut all = pairs
+/// Whether a relay or a round to a destination has not ended; the job says so. One that waits for too long is cancelled.
+fn is_on_its_way(
+    queue: &Queue,
+    reader: &Reader,
+    job: &Job,
+    pairs: &[(Job, Option<Job>)],
+) -> Result<bool, JobsError> {
+    let relays = pairs
         .iter()
-        .filter_map(|(giver, relay)| Some((giver, relay.as_ref()?)));
-    let Some((giver, relay)) = all.find(|(_, relay)| !relay.state.ended()) else {
-        return false;
+        .filter_map(|(giver, relay)| Some((giver, relay.as_ref()?, false)));
+    let rounds = relay::rounds(reader, job)?;
+    let giver_of = |id: &str| {
+        pairs
+            .iter()
+            .map(|(giver, _)| giver)
+            .find(|one| one.id == id)
+    };
+    let rounds = rounds
+        .iter()
+        .filter_map(|(pair, round)| Some((giver_of(&pair.giver)?, round, true)));
+    let mut all = relays.chain(rounds);
+    let Some((giver, relay, is_round)) = all.find(|(_, relay, _)| !relay.state.ended()) else {
+        return Ok(false);
     };
     let waited = queue.this.now().0.saturating_sub(relay.since.0);
     if relay.state.waits() && waited >= WAITS_MAX_MS {
@@ -261,10 +296,9 @@ fn is_on_its_way(queue: &Queue, job: &Job, pairs: &[(Job, Option<Job>)]) -> bool
         );
         cancel(queue, relay, why);
     } else {
-        let is_paused = relay.state == JobState::Paused;
-        explain(queue, job, &explanation_of(giver, &relay.id, is_paused));
+        explain(queue, job, &explanation_of(giver, relay, is_round));
     }
-    true
+    Ok(true)
 }
 
 /// Whether the last attempt of a job failed.
@@ -333,17 +367,28 @@ fn begin(
             Err(error) => Err(error.into()),
         };
     }
+    let key = Pair::key(taker, giver, None);
+    send(queue, reader, taker, plan, key).map(Some)
+}
+
+/// Submits a relay with this key. Returns its id.
+fn send(
+    queue: &Queue,
+    reader: &Reader,
+    taker: &Job,
+    plan: Plan,
+    key: String,
+) -> Result<String, JobsError> {
     let Plan { new, places, role } = plan;
     submit::check_room(&queue.admission, &taker.owner)?;
     let text = Stored::text_of(reader, &new, role, &places)?;
-    let key = Pair::key(taker, giver);
     let actor = Actor::node(queue.this.name.clone());
     let (id, _) = submit::propose(&queue.this, actor, &|at| {
         let (text, key) = (text.clone(), Some(key.clone()));
         let job = submit::build(at, &taker.owner, &new, text, &places, key);
         Ok((job.id.clone(), Op::Submit(Box::new(job))))
     })?;
-    Ok(Some(id))
+    Ok(id)
 }
 
 /// The relay between two destinations. None if the giver is not complete, gave wrong data before, or has no digests here, and where a root is
@@ -357,13 +402,28 @@ fn plan(
     if giver.state != JobState::Complete || kept()?.is_none() || gave_wrong_data(reader, giver)? {
         return Ok(None);
     }
+    connect(queue, reader, (taker, giver), None)
+}
+
+/// The relay between two destinations, or the round with this number. None where a root is not certain.
+fn connect(
+    queue: &Queue,
+    reader: &Reader,
+    (taker, giver): (&Job, &Job),
+    round: Option<u32>,
+) -> Result<Option<Plan>, JobsError> {
     let (from, to) = (
         Stored::of(reader, &giver.id)?,
         Stored::of(reader, &taker.id)?,
     );
     let into =
         |job: &Job| -> Result<Option<bool>, JobsError> { Ok(Agreed(reader).placed(&job.id)?.into) };
-    let gives = relay::root(&from.new, into(giver)?, false).filter(|root| root.is_known);
+    // Of a giver that no attempt from the source has filled, its own rounds know the place.
+    let found = match (into(giver)?, round) {
+        (None, Some(_)) => relay::left(reader, giver)?.and_then(|left| left.into),
+        (found, _) => found,
+    };
+    let gives = relay::root(&from.new, found, false).filter(|root| root.is_known);
     let Some(gives) = gives else {
         return Ok(None);
     };
@@ -377,6 +437,10 @@ fn plan(
         }
     }
     let new = describe(taker, &to.new, (&gives.place, &takes.place));
+    let new = match round {
+        Some(number) => describe::of_round(new, taker, number),
+        None => new,
+    };
     let places = submit::check(&queue.this, &new)?;
     // The copy at either end is checked, and therefore read.
     access::check_owner(
@@ -405,57 +469,18 @@ fn gave_wrong_data(reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
     Ok(false)
 }
 
-/// The description of a relay: the contents of one directory go into the other one. Its first failure ends it, because the source is next.
-fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
-    let carried = of.settings.iter();
-    let carried = carried.filter(|(name, _)| CARRIED.contains(&name.as_str()));
-    let mut settings: BTreeMap<String, Vec<Text>> = carried
-        .map(|(name, values)| (name.clone(), values.clone()))
-        .collect();
-    // A file that has the size and time of the right one, and other contents, would look like wrong data from the giver.
-    settings.insert("checksum".to_owned(), vec![Text::from("true")]);
-    settings.insert("retry-for".to_owned(), vec![Text::from(RETRY_FOR)]);
-    let from = Place {
-        directory: true,
-        contents: true,
-        ..from.clone()
-    };
-    let to = Place {
-        directory: true,
-        ..to.clone()
-    };
-    NewJob {
-        kind: JobKind::Copy,
-        sources: vec![from.to_string()],
-        destination: to.to_string(),
-        more_destinations: Vec::new(),
-        gather: false,
-        merge: Merge::BySite,
-        label: clip(format!("{} (relay to job {})", taker.label, taker.id).trim()),
-        settings,
-        selection: None,
-        list: Vec::new(),
-        manifest: false,
-        divide: Divide::Never,
-        relay: Relay::Never,
-        remove_source_after: None,
-        priority: taker.priority,
-        limit: taker.limit,
-        not_before: None,
-        deadline: taker.deadline,
-        retries_max: Some(0),
+/// Has a waiting destination say which relay or round was submitted for it.
+fn explain_relay(
+    queue: &Queue,
+    reader: &Reader,
+    job: &Job,
+    (giver, relay): (&Job, &str),
+    is_round: bool,
+) -> Result<(), JobsError> {
+    if let Some(relay) = reader.job(relay)? {
+        explain(queue, job, &explanation_of(giver, &relay, is_round));
     }
-}
-
-/// Where the data of a waiting destination comes from.
-fn explanation_of(giver: &Job, relay: &str, is_paused: bool) -> String {
-    let giver = relay::words(giver);
-    match is_paused {
-        false => format!("The data comes from {giver}, by job {relay}."),
-        true => format!(
-            "The data is to come from {giver}, by job {relay}, which is paused: resume that job, or cancel it to use the source."
-        ),
-    }
+    Ok(())
 }
 
 /// Has a waiting destination say where its data comes from.

@@ -184,7 +184,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
     let parted = merging::part(reader, due, (&this.name, at), &|id| live.contains(id))?;
-    let due = relay::sift(queue, reader, &nodes, parted.free)?;
+    let (due, whole) = relay::sift(queue, reader, &nodes, parted.free)?;
     let kinship = kin::read(reader, &this.name, &due)?;
     let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
     let elsewhere: Vec<ActiveJob> = nodes.elsewhere().cloned().collect();
@@ -219,6 +219,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
         .flatten()
         .map(|time| until(time, at))
         .chain(again)
+        .chain(whole)
         .chain(is_ending.then_some(WORKER_ENDS))
         .min()
         .unwrap_or(SLEEP_MAX))

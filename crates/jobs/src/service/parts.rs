@@ -37,7 +37,7 @@ use crate::queue::drained::Drained;
 use crate::queue::probe::{self, Woken};
 use crate::queue::reasons;
 use crate::queue::records::{self, Records};
-use crate::queue::relay::Complaints;
+use crate::queue::relay::{Complaints, Rounds};
 use crate::queue::rooms::Rooms;
 use crate::queue::schedule::KeptTicks;
 use crate::queue::submit::Admission;
@@ -162,6 +162,7 @@ impl Parts {
             kept_ticks: Arc::clone(&kept_ticks),
             rooms: Rooms::default(),
             complaints: Complaints::default(),
+            rounds: Rounds::default(),
         };
         let parts = Self {
             records: Arc::new(Records::new(Arc::clone(&this), live, divided)),

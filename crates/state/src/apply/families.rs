@@ -15,7 +15,7 @@ use super::{Context, Stop, claims};
 use crate::bounds::{self, DESTINATIONS_MAX, FAILURE_EXAMPLES_MAX, SPEC_BYTES_MAX};
 use crate::model::{
     Child, CommandError, Effect, FailureGroup, Job, JobChange, JobOp, JobState, LEVEL_DESTINATIONS,
-    NewJob, Object as _, RELAY_KEY, Reason, StoredPlace, reason,
+    NewJob, Object as _, Reason, RelayKey, StoredPlace, reason,
 };
 use crate::read::{children_of, committed_level, gathers, is_parent, job_by_id, parent_of};
 
@@ -80,21 +80,22 @@ pub(super) fn submit(
 }
 
 /// Whether a new job is a relay: it brings data from a complete child to another child of the same parent and owner, and has no place outside
-/// of theirs. That child waits, and for no other relay.
+/// of theirs. That child waits, and for no other relay. A round brings data from a child that may still become complete.
 pub(super) fn is_relay(db: &Connection, new: &NewJob) -> Result<bool, Stop> {
-    let Some((taker, giver)) = ends_of(new.idempotency_key.as_deref()) else {
+    let Some(key) = key_of(new.idempotency_key.as_deref()) else {
         return Ok(false);
     };
-    if committed_level(db)? < LEVEL_DESTINATIONS || !may_begin(db, (taker, giver))? {
+    if committed_level(db)? < LEVEL_DESTINATIONS || !may_begin(db, key)? {
         return Ok(false);
     }
-    let (Some(taker), Some(giver)) = (job_by_id(db, taker)?, job_by_id(db, giver)?) else {
+    let (Some(taker), Some(giver)) = (job_by_id(db, key.taker)?, job_by_id(db, key.giver)?) else {
         return Ok(false);
     };
     let is_of_owner = taker.owner == new.owner && giver.owner == new.owner;
+    let is_open = key.round.is_some() && !giver.state.ended();
     let mut sources = new.sources.iter();
     Ok(is_of_owner
-        && giver.state == JobState::Complete
+        && (is_open || giver.state == JobState::Complete)
         && sources.all(|source| is_below(source, &giver.destination))
         && is_below(&new.destination, &taker.destination))
 }
@@ -102,41 +103,37 @@ pub(super) fn is_relay(db: &Connection, new: &NewJob) -> Result<bool, Stop> {
 /// Whether a node may cancel a job, or start it again, without its owner: it is a relay. One begins again only for a child that waits for no
 /// other relay.
 pub(super) fn is_steered(db: &Connection, job: &Job, op: &JobOp) -> Result<bool, Stop> {
-    let Some(ends) = ends_of(job.idempotency_key.as_deref()) else {
+    let Some(key) = key_of(job.idempotency_key.as_deref()) else {
         return Ok(false);
     };
     match op {
         JobOp::Cancel { .. } => Ok(true),
-        JobOp::Retry => may_begin(db, ends),
+        JobOp::Retry => may_begin(db, key),
         _ => Ok(false),
     }
 }
 
-/// The ids in the key of a relay: the child that gets data, and the one that gives it.
-fn ends_of(key: Option<&str>) -> Option<(&str, &str)> {
-    let ids = key.and_then(|key| key.strip_prefix(RELAY_KEY)?.split_once(':'));
-    ids.filter(|(taker, giver)| taker != giver)
+fn key_of(key: Option<&str>) -> Option<RelayKey<'_>> {
+    key.and_then(RelayKey::of)
 }
 
-/// Whether a relay between these children may begin: the one that gets data waits, and no other relay writes to its place.
-fn may_begin(db: &Connection, (taker, giver): (&str, &str)) -> Result<bool, Stop> {
-    let parent = parent_of(db, taker)?;
-    let (Some(parent), true) = (&parent, parent == parent_of(db, giver)?) else {
+/// Whether a relay with this key may begin: the child that gets data waits, and no other relay writes to its place.
+fn may_begin(db: &Connection, key: RelayKey<'_>) -> Result<bool, Stop> {
+    let parent = parent_of(db, key.taker)?;
+    if parent.is_none() || parent != parent_of(db, key.giver)? {
         return Ok(false);
-    };
-    let Some(job) = job_by_id(db, taker)?.filter(|job| job.state.waits()) else {
-        return Ok(false);
-    };
-    let mut open = db.prepare_cached(
-        "SELECT 1 FROM jobs WHERE owner = ?1 AND idempotency_key = ?2 AND ended IS NULL",
-    )?;
-    for other in children_of(db, parent)? {
-        let key = format!("{RELAY_KEY}{taker}:{}", other.id);
-        if other.id != giver && open.exists(params![job.owner, key])? {
-            return Ok(false);
-        }
     }
-    Ok(true)
+    let Some(job) = job_by_id(db, key.taker)?.filter(|job| job.state.waits()) else {
+        return Ok(false);
+    };
+    let [first, end] = RelayKey::range(key.taker);
+    let is_busy = db
+        .prepare_cached(
+            "SELECT 1 FROM jobs WHERE owner = ?1 AND idempotency_key >= ?2 AND idempotency_key < ?3 \
+             AND idempotency_key <> ?4 AND ended IS NULL",
+        )?
+        .exists(params![job.owner, first, end, key.text()])?;
+    Ok(!is_busy)
 }
 
 /// Whether the inner place is the outer one, or is inside it.

@@ -26,8 +26,7 @@ pub use command::{
 };
 pub use credential::{NewPassword, ProvenToken, RevokeTokens};
 pub use effect::{Applied, CommandError, Effect};
-pub use event::{DRAINED_EVENT, Event, SITE_EVENTS, Topic};
-pub use family::{Child, NewFamily, RELAY_KEY};
+    , level_trouble,
 pub use flow::{FLOW_SECONDS, Flow, FlowRun, Hop};
 pub use godwit_model::{
     Amount, AttemptOutcome, AuditOutcome, Code, FailureCode, FailureGroup, JobState, Moved, Peer,

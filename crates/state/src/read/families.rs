@@ -7,7 +7,12 @@ use super::Reader;
 use super::row::{self, JOB_COLUMNS, committed_level, object_by_id};
 use crate::bounds::STOPS_WITHIN_MS;
 use crate::fault::Fault;
-use crate::model::{AttemptOutcome, Child, Job, JobState, LEVEL_STOPS, Object as _, Timestamp};
+use crate::model::{
+    AttemptOutcome, Child, Job, JobState, LEVEL_STOPS, Object as _, RelayKey, Timestamp,
+};
+
+/// Relays to one child that are read at once. `jobs` submits fewer.
+const RELAYS_READ_MAX: u32 = 256;
 
 /// Parents and children among the jobs.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +33,22 @@ impl Families<'_> {
     /// When the database cannot be read.
     pub fn gathers(self, parent: &str) -> Result<bool, Fault> {
         Ok(gathers(&self.children(parent)?))
+    }
+
+    /// The relays to a child, rounds included, the newest first; a bounded number.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn relays(self, taker: &Job) -> Result<Vec<Job>, Fault> {
+        let [first, end] = RelayKey::range(&taker.id);
+        self.0.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {JOB_COLUMNS} FROM jobs WHERE owner = ?1 AND idempotency_key >= ?2 AND idempotency_key < ?3 \
+                 ORDER BY id DESC LIMIT {RELAYS_READ_MAX}"
+            ))?
+            .query_map(params![taker.owner, first, end], row::job)?
+            .collect()
+        })
     }
 
     /// The parent of a job, if it has one.

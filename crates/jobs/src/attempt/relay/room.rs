@@ -14,11 +14,12 @@ use godwit_api::event::EventSink as _;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::rest::Place;
 use godwit_api::units::human_size;
-use godwit_state::Reason;
+use godwit_state::{JobAmounts, Reason};
 
 use super::{Checks, Ends, exported_path, kept};
 use crate::attempt::lack;
 use crate::attempt::promises::{FileSystem, Promise};
+use crate::basis::error::JobsError;
 use crate::basis::relay;
 use crate::basis::words::clip;
 
@@ -39,7 +40,11 @@ impl Checks<'_> {
     /// yet and its site says how much is free.
     pub(super) fn reserve(&self, ends: &Ends) -> Result<(), Failure> {
         let this = &self.asking.this;
-        let Some(needed) = kept::total(&this.directory, &ends.giver.id) else {
+        let total = match ends.is_round {
+            false => kept::total(&this.directory, &ends.giver.id),
+            true => self.known_total(ends).map_err(Failure::local)?,
+        };
+        let Some(needed) = total else {
             return Ok(());
         };
         let left = relay::left(&this.reader(), &ends.taker).map_err(Failure::local)?;
@@ -50,19 +55,35 @@ impl Checks<'_> {
         let promise = Promise {
             at,
             bytes: needed.saturating_add(margin(needed)),
-            arrived: 0,
+            arrived: self.arrived(ends).map_err(Failure::local)?,
             relay: self.job.id.clone(),
         };
         self.wait_for_room(ends, &promise, is_empty)
     }
 
+    /// Bytes of all files, as far as the running copies of the data set know; None before the first scan has ended.
+    fn known_total(&self, ends: &Ends) -> Result<Option<u64>, JobsError> {
+        let siblings = relay::siblings(&self.asking.this.reader(), &ends.taker)?;
+        let live = &self.events.reports.live;
+        let totals = siblings.unwrap_or_default().into_iter();
+        let totals = totals.filter_map(|one| live.progress(&one.id)?.bytes_total);
+        Ok(totals.max())
+    }
+
+    /// Bytes that rounds have brought before.
+    fn arrived(&self, ends: &Ends) -> Result<u64, JobsError> {
+        let reader = self.asking.this.reader();
+        let mut arrived = 0_u64;
+        for (_, round) in relay::rounds(&reader, &ends.taker)? {
+            if round.id != self.job.id {
+                arrived = arrived.saturating_add(JobAmounts(&reader).of(&round.id)?.bytes);
+            }
+        }
+        Ok(arrived)
+    }
+
     /// Reserves the room once it is there.
-    fn wait_for_room(
-        &self,
-        ends: &Ends,
-        promise: &Promise,
-        is_empty: bool,
-    ) -> Result<(), Failure> {
+    fn wait_for_room(&self, ends: &Ends, promise: &Promise, is_empty: bool) -> Result<(), Failure> {
         let live = &self.events.reports.live;
         let brought = |relay: &str| {
             let progress = live.progress(relay);
@@ -77,9 +98,9 @@ impl Checks<'_> {
             if let Some(free) = free.filter(|free| *free < promise.bytes) {
                 return Err(short(0, free));
             }
-            let reserved =
-                live.promises
-                    .reserve(&ends.taker.id, promise.clone(), free, &brought);
+            let reserved = live
+                .promises
+                .reserve(&ends.taker.id, promise.clone(), free, &brought);
             let Err(promised) = reserved else {
                 if waits {
                     self.events.waits(None);

@@ -13,13 +13,13 @@ use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::error::JobsError;
 use crate::basis::removal;
+use crate::basis::whole;
 use crate::queue::relay;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
 
-/// Defaults of the settings of each hop. A file is read back before it gets its name, so the next hop takes only checked files. Small
-/// files do not wait behind large ones.
-const DEFAULTS: [(&str, &str); 2] = [("verify", "true"), ("order", "random")];
+/// Defaults of the settings of each hop. The next hop takes only checked files, and small files do not wait behind large ones.
+const DEFAULTS: [(&str, &str); 2] = [whole::READ_BACK, ("order", "random")];
 
 /// Checks the jobs of a flow's hops, and returns them in the form that is kept. `who` is the owner, and the role of the user that puts
 /// the flow.

@@ -2,15 +2,18 @@
 //! Chooses no giver (`rounds`), and moves no data.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::Relay;
 use godwit_state::{Families, Job, JobState, Reader};
 
 use super::again::{goes_to_source, has_ended, may_try_again, waits_since};
+use super::describe::waits_for;
+use super::early::{self, Earlier};
 use super::rounds::{self, Next, One, Stand};
 use super::{
-    SUBMITS_WITHIN_MS, begin, complain, describe, digests_are_elsewhere, explain, explanation_of,
+    SUBMITS_WITHIN_MS, begin, complain, describe, digests_are_elsewhere, explain, explain_relay,
     gave_wrong_data, is_on_its_way,
 };
 use crate::basis::error::JobsError;
@@ -20,12 +23,17 @@ use crate::queue::Queue;
 use crate::queue::nodes::Nodes;
 use crate::rights::access;
 
+/// No event says that a destination has another whole file.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// The destinations of the jobs of one pass, by their parents.
 pub(super) struct Boards {
     /// The jobs that could begin here.
     due: BTreeSet<String>,
     /// None for a parent whose destinations do not pass the data on.
     families: HashMap<String, Option<Vec<One>>>,
+    /// Destinations wait for files to become whole.
+    awaits: bool,
 }
 
 /// The step of a destination that can begin.
@@ -34,6 +42,10 @@ enum Step {
     Source,
     /// A relay to it was submitted, from this giver.
     Takes(String),
+    /// A round to it was submitted, from this giver.
+    Round(String),
+    /// It waits until files are whole at another one.
+    Awaits,
     /// It waits.
     Waits,
 }
@@ -43,7 +55,13 @@ impl Boards {
         Self {
             due: due.iter().map(|job| job.id.clone()).collect(),
             families: HashMap::new(),
+            awaits: false,
         }
+    }
+
+    /// How long the next pass may wait, if destinations wait for files.
+    pub(super) fn looks_again(&self) -> Option<Duration> {
+        self.awaits.then_some(LOOK_EVERY)
     }
 
     /// Whether a destination that could begin waits for its data, which a relay brings. The job says so. None for a job whose destinations do not
@@ -69,11 +87,13 @@ impl Boards {
             return Ok(None);
         };
         let step = step(queue, reader, nodes, (job, board.as_slice()))?;
+        self.awaits |= matches!(step, Step::Awaits);
         let own = board.iter_mut().find(|one| one.job == job.id);
         match (&step, own) {
             // Jobs without a place at their site may still wait after this.
             (Step::Source, Some(own)) if own.stand != Stand::Held => own.stand = Stand::Receives,
             (Step::Takes(giver), Some(own)) => own.stand = Stand::Takes(giver.clone()),
+            (Step::Round(giver), Some(own)) => own.stand = Stand::Round(giver.clone()),
             _ => {}
         }
         Ok(Some(!matches!(step, Step::Source)))
@@ -84,9 +104,11 @@ impl Boards {
         let children = Families(reader).children(parent)?;
         let mut board = Vec::with_capacity(children.len());
         for job in &children {
+            let earlier = Earlier::read(reader, job)?;
             board.push(One {
                 job: job.id.clone(),
-                stand: self.stand(queue, reader, (job, &children))?,
+                stand: self.stand(queue, reader, (job, &children), &earlier)?,
+                fed: earlier.fed,
             });
         }
         Ok(board)
@@ -98,6 +120,7 @@ impl Boards {
         queue: &Queue,
         reader: &Reader,
         (job, children): (&Job, &[Job]),
+        earlier: &Earlier,
     ) -> Result<Stand, JobsError> {
         if job.state == JobState::Complete {
             return Ok(match gave_wrong_data(reader, job)? {
@@ -127,6 +150,11 @@ impl Boards {
                 _ => {}
             }
         }
+        match &earlier.open {
+            Some((_, JobState::Paused)) => return Ok(Stand::Away),
+            Some((giver, _)) => return Ok(Stand::Round(giver.clone())),
+            None => {}
+        }
         let code = job.reason.as_ref().map(|reason| &reason.code);
         Ok(match self.due.contains(&job.id) {
             false => Stand::Away,
@@ -144,7 +172,7 @@ fn step(
     (job, board): (&Job, &[One]),
 ) -> Result<Step, JobsError> {
     let pairs = super::pairs(reader, job)?;
-    if is_on_its_way(queue, job, &pairs) {
+    if is_on_its_way(queue, reader, job, &pairs)? {
         return Ok(Step::Waits);
     }
     let relays: Vec<&Job> = pairs
@@ -160,37 +188,38 @@ fn step(
         .filter(|(_, relay)| relay.as_ref().is_some_and(is_useless))
         .map(|(giver, _)| giver.id.clone())
         .collect();
-    let stand_of = |id: &str| board.iter().find(|one| one.job == id).map(|one| &one.stand);
+    let shunned = Earlier::read(reader, job)?.shunned;
     loop {
-        let next = rounds::next(board, &job.id, &useless);
-        let (Next::From(id) | Next::After(id)) = &next else {
+        let next = rounds::next(board, &job.id, &useless, &shunned);
+        let (Next::From(id) | Next::Whole(id) | Next::After(id)) = &next else {
             return Ok(Step::Source);
         };
         let Some((giver, relay)) = pairs.iter().find(|(giver, _)| giver.id == *id) else {
             return Ok(Step::Source);
         };
-        if matches!(next, Next::After(_)) {
+        if !matches!(next, Next::From(_)) {
             if !may_take(queue, reader, (job, giver))? {
                 useless.insert(id.clone());
                 continue;
             }
-            // The reason of a job without a place at its site remains until another one has begun.
-            let (own, first) = (stand_of(&job.id), stand_of(id));
-            if own != Some(&Stand::Held) || first != Some(&Stand::Waits) {
-                explain(queue, job, &waits_for(giver));
-            }
-            return Ok(Step::Waits);
+            return match next {
+                Next::Whole(_) => take_whole(queue, reader, (job, giver), board),
+                _ => {
+                    explain_wait(queue, (job, giver), board);
+                    Ok(Step::Waits)
+                }
+            };
         }
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(relay)) => {
-                explain(queue, job, &explanation_of(giver, &relay, false));
+                explain_relay(queue, reader, job, (giver, &relay), false)?;
                 return Ok(Step::Takes(id.clone()));
             }
             Err(error) => complain(queue, job, giver, &error),
             Ok(None) => {}
         }
         // A refusal may mean that another node was first.
-        if is_on_its_way(queue, job, &super::pairs(reader, job)?) {
+        if is_on_its_way(queue, reader, job, &super::pairs(reader, job)?)? {
             return Ok(Step::Waits);
         }
         if is_new(queue, job, giver) && digests_are_elsewhere(queue, reader, nodes, giver)? {
@@ -198,6 +227,39 @@ fn step(
             return Ok(Step::Waits);
         }
         useless.insert(id.clone());
+    }
+}
+
+/// Begins the next round, if files have become whole. A refusal leaves the data to the relay of the complete copy.
+fn take_whole(
+    queue: &Queue,
+    reader: &Reader,
+    (job, giver): (&Job, &Job),
+    board: &[One],
+) -> Result<Step, JobsError> {
+    match early::begin(queue, reader, (job, giver)) {
+        Ok(Some(round)) => {
+            explain_relay(queue, reader, job, (giver, &round), true)?;
+            return Ok(Step::Round(giver.id.clone()));
+        }
+        Err(error) => complain(queue, job, giver, &error),
+        Ok(None) => {}
+    }
+    explain_wait(queue, (job, giver), board);
+    Ok(Step::Awaits)
+}
+
+/// Has a destination say for which one it waits, unless it says so already.
+fn explain_wait(queue: &Queue, (job, giver): (&Job, &Job), board: &[One]) {
+    let stand_of = |id: &str| board.iter().find(|one| one.job == id).map(|one| &one.stand);
+    // The reason of a job without a place at its site remains until another one has begun.
+    let (own, first) = (stand_of(&job.id), stand_of(&giver.id));
+    let is_held = own == Some(&Stand::Held) && first == Some(&Stand::Waits);
+    let text = waits_for(giver);
+    // The text about the latest round begins with the same sentence.
+    let says = job.reason.as_ref().map(|reason| reason.text.as_str());
+    if !is_held && !says.is_some_and(|says| says.starts_with(&text)) {
+        explain(queue, job, &text);
     }
 }
 
@@ -236,12 +298,4 @@ fn may_take(
         complain(queue, taker, giver, error);
     }
     Ok(may.is_ok())
-}
-
-/// The text of a destination that waits until another one has the data.
-fn waits_for(giver: &Job) -> String {
-    format!(
-        "The destination waits for its relay from {} (job {}).",
-        giver.destination.site, giver.id
-    )
 }

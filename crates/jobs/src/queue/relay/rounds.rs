@@ -1,5 +1,6 @@
-//! Decides where a waiting destination gets its data if destinations pass the data on: one begins at the source, and each complete one gives to
-//! one other at a time. So the number of copies doubles with each round.
+//! Decides where a waiting destination gets its data if destinations pass the data on. One begins at the source. Meanwhile the others take the
+//! files that are whole there, or at each other: they form a tree. A destination with such files then takes the rest from any complete one.
+//! Each complete one gives to one other at a time of those without files, so the number of copies doubles.
 //! Reads no state, and no clock.
 
 use std::collections::BTreeSet;
@@ -13,6 +14,8 @@ pub(super) enum Stand {
     Receives,
     /// It gets its data from the destination with this job, by a relay.
     Takes(String),
+    /// It gets the files that are whole at the destination with this job, by a round.
+    Round(String),
     /// It can begin.
     Waits,
     /// It can begin once its site has a place for another job.
@@ -27,6 +30,19 @@ pub(super) struct One {
     /// Its job.
     pub(super) job: String,
     pub(super) stand: Stand,
+    /// The destination from which it took whole files last; None if it has none.
+    pub(super) fed: Option<String>,
+}
+
+impl One {
+    /// The destination from which it gets its data, or would get more.
+    fn from(&self) -> Option<&str> {
+        match &self.stand {
+            Stand::Takes(giver) | Stand::Round(giver) => Some(giver),
+            Stand::Waits | Stand::Held => self.fed.as_deref(),
+            Stand::Has | Stand::Receives | Stand::Away => None,
+        }
+    }
 }
 
 /// The next step of a waiting destination.
@@ -36,24 +52,53 @@ pub(super) enum Next {
     Source,
     /// It takes the data of this job's destination.
     From(String),
+    /// It takes the files that are whole at this job's destination.
+    Whole(String),
     /// It waits for this job, whose destination will have the data, or is to begin first.
     After(String),
 }
 
-/// The next step of the destination `taker`, which can begin. `all` are in the order in which they begin. The `useless` cannot give to this one.
-pub(super) fn next(all: &[One], taker: &str, useless: &BTreeSet<String>) -> Next {
+/// The next step of the destination `taker`, which can begin. `all` are in the order in which they begin. The `useless` cannot give to this one,
+/// and the `shunned` give it no files before they are complete.
+pub(super) fn next(
+    all: &[One],
+    taker: &str,
+    useless: &BTreeSet<String>,
+    shunned: &BTreeSet<String>,
+) -> Next {
     let is_other = |one: &&One| one.job != taker && !useless.contains(&one.job);
     let find = |is: &dyn Fn(&One) -> bool| all.iter().filter(is_other).find(|one| is(one));
     let gives = |giver: &One| {
         let mut others = all.iter().filter(|one| one.job != taker);
         others.any(|one| matches!(&one.stand, Stand::Takes(from) if *from == giver.job))
     };
-    if let Some(free) = find(&|one| one.stand == Stand::Has && !gives(one)) {
-        return Next::From(free.job.clone());
+    let is_fed = |one: &One| one.job == taker && one.fed.is_some();
+    // Such a relay brings little, so it is not to wait for others.
+    let giver = match all.iter().any(is_fed) {
+        true => {
+            let complete = all.iter().filter(is_other);
+            let complete = complete.filter(|one| one.stand == Stand::Has);
+            complete.min_by_key(|one| readers(all, &one.job, taker))
+        }
+        false => find(&|one| one.stand == Stand::Has && !gives(one)),
+    };
+    if let Some(giver) = giver {
+        return Next::From(giver.job.clone());
     }
-    let soon = find(&|one| one.stand == Stand::Has)
-        .or_else(|| find(&|one| one.stand == Stand::Receives))
-        .or_else(|| find(&|one| matches!(one.stand, Stand::Takes(_))));
+    if let Some(busy) = find(&|one| one.stand == Stand::Has) {
+        return Next::After(busy.job.clone());
+    }
+    let passers = all.iter().filter(is_other);
+    let passers = passers.filter(|one| !shunned.contains(&one.job));
+    let passers = passers.filter_map(|one| {
+        let hops = hops(all, &one.job, taker)?;
+        Some((hops + readers(all, &one.job, taker), one))
+    });
+    if let Some((_, passer)) = passers.min_by_key(|(cost, _)| *cost) {
+        return Next::Whole(passer.job.clone());
+    }
+    let soon = find(&|one| one.stand == Stand::Receives)
+        .or_else(|| find(&|one| matches!(one.stand, Stand::Takes(_) | Stand::Round(_))));
     if let Some(soon) = soon {
         return Next::After(soon.job.clone());
     }
@@ -70,187 +115,26 @@ pub(super) fn next(all: &[One], taker: &str, useless: &BTreeSet<String>) -> Next
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    /// Numbers from a seed.
-    struct Dice(u64);
-
-    impl Dice {
-        fn below(&mut self, most: usize) -> usize {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            usize::try_from(self.0 >> 33).expect("31 bits") % most
-        }
-
-        fn often(&mut self, percent: usize) -> bool {
-            self.below(100) < percent
-        }
-    }
-
-    fn all(stands: &[Stand]) -> Vec<One> {
-        let named = ('a'..).zip(stands).map(|(name, stand)| One {
-            job: name.to_string(),
-            stand: stand.clone(),
-        });
-        named.collect()
-    }
-
-    fn next_of(stands: &[Stand], taker: &str, useless: &[&str]) -> Next {
-        let useless = useless.iter().map(|job| (*job).to_owned()).collect();
-        next(&all(stands), taker, &useless)
-    }
-
-    fn takes(job: &str) -> Stand {
-        Stand::Takes(job.to_owned())
-    }
-
-    fn from(job: &str) -> Next {
-        Next::From(job.to_owned())
-    }
-
-    fn after(job: &str) -> Next {
-        Next::After(job.to_owned())
-    }
-
-    #[test]
-    fn one_begins_at_the_source_and_others_wait_for_it() {
-        use Stand::{Away, Has, Held, Receives, Waits};
-        assert_eq!(next_of(&[Waits, Waits], "a", &[]), Next::Source);
-        assert_eq!(next_of(&[Waits, Waits], "b", &[]), after("a"));
-        assert_eq!(next_of(&[Receives, Waits, Waits], "c", &[]), after("a"));
-        // Paused, failed or unreachable: it holds no other one up.
-        assert_eq!(next_of(&[Away, Waits, Waits], "b", &[]), Next::Source);
-        assert_eq!(next_of(&[Held, Waits], "b", &[]), Next::Source);
-        assert_eq!(next_of(&[Held, Waits], "a", &[]), after("b"));
-        assert_eq!(next_of(&[Held, Away], "a", &[]), Next::Source);
-        // Each complete one gives to one at a time.
-        assert_eq!(next_of(&[Has, Waits, Waits], "c", &[]), from("a"));
-        assert_eq!(next_of(&[Has, takes("a"), Waits], "c", &[]), after("a"));
-        assert_eq!(next_of(&[Has, Has, takes("a"), Waits], "d", &[]), from("b"));
-    }
-
-    #[test]
-    fn a_giver_that_failed_is_replaced() {
-        use Stand::{Away, Has, Receives, Waits};
-        assert_eq!(next_of(&[Has, Has, Waits], "c", &["a"]), from("b"));
-        assert_eq!(next_of(&[Has, Receives, Waits], "c", &["a"]), after("b"));
-        let taking = [Has, takes("a"), Waits];
-        assert_eq!(next_of(&taking, "c", &["a"]), after("b"));
-        assert_eq!(next_of(&[Has, Away, Waits], "c", &["a"]), Next::Source);
-        assert_eq!(next_of(&[Has, Waits], "b", &["a"]), Next::Source);
-    }
-
-    #[test]
-    fn the_number_of_copies_doubles() {
-        let mut board = all(&[const { Stand::Waits }; 8]);
-        let mut copies = Vec::new();
-        for _ in 0..4 {
-            step(&mut board, &BTreeMap::new(), &mut Dice(1));
-            for one in &mut board {
-                if one.stand != Stand::Waits {
-                    one.stand = Stand::Has;
-                }
-            }
-            copies.push(board.iter().filter(|one| one.stand == Stand::Has).count());
-        }
-        assert_eq!(copies, [1, 2, 4, 8]);
-    }
-
-    /// All that wait take their next step, in any order. Returns how many begin at the source.
-    fn step(
-        board: &mut [One],
-        useless: &BTreeMap<String, BTreeSet<String>>,
-        dice: &mut Dice,
-    ) -> usize {
-        let mut order: Vec<usize> = (0..board.len()).collect();
-        for at in (1..order.len()).rev() {
-            order.swap(at, dice.below(at + 1));
-        }
-        let (none, mut direct) = (BTreeSet::new(), 0);
-        for at in order {
-            if board[at].stand != Stand::Waits {
-                continue;
-            }
-            let taker = board[at].job.clone();
-            match next(board, &taker, useless.get(&taker).unwrap_or(&none)) {
-                Next::Source => {
-                    direct += 1;
-                    board[at].stand = Stand::Receives;
-                }
-                Next::From(giver) => {
-                    let serves = |one: &&One| one.stand == Stand::Takes(giver.clone());
-                    assert_eq!(board.iter().filter(serves).count(), 0, "{board:?}");
-                    assert!(
-                        board
-                            .iter()
-                            .any(|one| one.job == giver && one.stand == Stand::Has)
-                    );
-                    board[at].stand = Stand::Takes(giver);
-                }
-                Next::After(first) => assert_ne!(first, taker),
-            }
-        }
-        direct
-    }
-
-    /// No failure lets a destination get the data twice or never, and no two wait for each other.
-    #[test]
-    fn each_destination_is_served_once_whatever_fails() {
-        for seed in 0..200 {
-            let mut dice = Dice(seed);
-            let failing = [0, 10, 40][dice.below(3)];
-            let count = 2 + dice.below(9);
-            let mut board = all(&vec![Stand::Waits; count]);
-            let mut useless: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-            let (mut served, mut direct, mut faults) = (BTreeMap::new(), 0, 0);
-            let mut steps = 0;
-            while board.iter().any(|one| one.stand != Stand::Has) {
-                steps += 1;
-                assert!(steps < 10_000, "seed {seed}: nothing moves: {board:?}");
-                direct += step(&mut board, &useless, &mut dice);
-                let moves = |one: &One| matches!(one.stand, Stand::Receives | Stand::Takes(_));
-                let is_back = |one: &One| one.stand == Stand::Away;
-                assert!(
-                    board.iter().any(|one| moves(one) || is_back(one)),
-                    "seed {seed}: {board:?}"
-                );
-                for one in &mut board {
-                    let fails = dice.often(failing);
-                    match one.stand.clone() {
-                        _ if dice.often(30) => {}
-                        Stand::Away => one.stand = Stand::Waits,
-                        Stand::Receives if fails => {
-                            faults += 1;
-                            one.stand = Stand::Away;
-                            useless.remove(&one.job);
-                        }
-                        Stand::Takes(giver) if fails => {
-                            faults += 1;
-                            one.stand = Stand::Waits;
-                            useless.entry(one.job.clone()).or_default().insert(giver);
-                        }
-                        Stand::Receives | Stand::Takes(_) => {
-                            *served.entry(one.job.clone()).or_insert(0) += 1;
-                            one.stand = Stand::Has;
-                        }
-                        Stand::Has | Stand::Waits | Stand::Held => {}
-                    }
-                }
-            }
-            assert!(
-                served.len() == count && served.values().all(|times| *times == 1),
-                "seed {seed}: {served:?}"
-            );
-            assert!(
-                direct <= 1 + faults,
-                "seed {seed}: {direct} began at the source, {faults} failed"
-            );
-        }
-    }
+/// Other destinations than `taker` that get their data from this one.
+fn readers(all: &[One], job: &str, taker: &str) -> usize {
+    let others = all.iter().filter(|one| one.job != taker);
+    others.filter(|one| one.from() == Some(job)).count()
 }
+
+/// Destinations between one that passes files on and one whose whole copy is on its way. None if it has no files, or if the way leads through
+/// `taker` or to one that gets nothing now: two that wait for more would wait for each other.
+fn hops(all: &[One], job: &str, taker: &str) -> Option<usize> {
+    let mut at = job;
+    for hops in 0..all.len() {
+        let one = all.iter().find(|one| one.job == at && one.job != taker)?;
+        match one.stand {
+            Stand::Receives | Stand::Takes(_) => return Some(hops),
+            _ if one.fed.is_none() => return None,
+            _ => at = one.from()?,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 //! Tests of the form of relays, and of the jobs that may have some.
 //! Submits none.
 
+use godwit_api::job::JobKind;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::basis::relay::RETRY_FOR;
 
 fn new(change: impl Fn(&mut Value)) -> NewJob {
     let mut new = json!({
@@ -77,7 +79,10 @@ fn a_relay_copies_contents_and_deletes_nothing() {
 #[test]
 fn a_destination_says_that_its_relay_is_paused() {
     let giver = crate::basis::examples::job("1zq", "alice", "b");
-    let [moves, paused] = [false, true].map(|is_paused| explanation_of(&giver, "3zq", is_paused));
+    let mut relay = crate::basis::examples::job("3zq", "alice", "c");
+    let moves = explanation_of(&giver, &relay, false);
+    relay.state = JobState::Paused;
+    let paused = explanation_of(&giver, &relay, true);
     for text in [&moves, &paused] {
         assert!(
             text.contains("job 1zq") && text.contains("job 3zq"),
@@ -85,4 +90,37 @@ fn a_destination_says_that_its_relay_is_paused() {
         );
     }
     assert!(!moves.contains("paused") && paused.contains("paused"));
+}
+
+#[test]
+fn a_round_takes_whole_files_and_compares_none() {
+    let taker = crate::basis::examples::job("2zq", "alice", "c");
+    let of = new(|new| new["settings"] = json!({"verify": ["true"]}));
+    let place = |text: &str| -> Place { text.parse().expect("a place") };
+    let relay = describe(&taker, &of, (&place("b:/in/run"), &place("c:/in/run")));
+    let round = describe::of_round(relay.clone(), &taker, 3);
+    assert!(
+        round.label.contains("round 3 to job 2zq"),
+        "{}",
+        round.label
+    );
+    let settings: Vec<&str> = round.settings.keys().map(String::as_str).collect();
+    assert_eq!(settings, ["retry-for", "verify"]);
+    let rules = round.selection.expect("a rule").rules;
+    assert_eq!(rules, [whole::without_unfinished()]);
+    assert_eq!(
+        (round.sources, round.destination),
+        (relay.sources, relay.destination)
+    );
+}
+
+#[test]
+fn files_that_are_passed_on_are_read_back() {
+    let of = |relay: &str| {
+        let mut job = new(|new| new["relay"] = json!(relay));
+        harden(&mut job);
+        job.settings.get("verify").cloned()
+    };
+    assert_eq!(of("first"), Some(vec![Text::from("true")]));
+    assert_eq!(of("auto"), None);
 }
