@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Change, FEATURE_LEVEL, FailureCode, JobOp, JobQueue, NewFamily, NewJob, Node, Op, Outcome,
-    Reason, Role,
+    Change, FEATURE_LEVEL, FailureCode, Families, JobOp, JobQueue, NewFamily, NewJob, Node, Op,
+    Outcome, Reason, Role,
 };
 use support::nodes::{actor, denied, done, job, node, two_nodes};
 use support::state::State;
@@ -81,8 +81,8 @@ fn a_node_submits_a_relay_between_destinations_of_one_job_and_no_other_job() {
     done(&mut state, by(), of("r", JobOp::Retry));
 }
 
-#[test]
-fn a_destination_waits_for_one_relay_at_a_time() {
+/// Otto's job with the destinations `f1`, `f2` and `f3`.
+fn three() -> State {
     let mut state = two_nodes();
     for row in [node("a", 1), node("b", 2)] {
         let level = FEATURE_LEVEL;
@@ -101,6 +101,12 @@ fn a_destination_waits_for_one_relay_at_a_time() {
     };
     let family = Op::SubmitFamily(Box::new(family));
     done(&mut state, actor("otto", Some(Role::Operator), 2), family);
+    state
+}
+
+#[test]
+fn a_destination_waits_for_one_relay_at_a_time() {
+    let mut state = three();
     let of = |id: &str, op| Op::Job(id.to_owned(), op);
     let claim = || JobOp::Claim {
         runner: runner("a", "first"),
@@ -133,6 +139,49 @@ fn a_destination_waits_for_one_relay_at_a_time() {
     // The source is sending to the destination.
     done(&mut state, actor("a", None, 1), of("f3", claim()));
     denied(&mut state, by(), of("r1", JobOp::Retry), "job.retry");
+}
+
+#[test]
+fn a_round_takes_whole_files_from_a_destination_that_has_not_all() {
+    let mut state = three();
+    let of = |id: &str, op| Op::Job(id.to_owned(), op);
+    let by = || actor("b", None, 2);
+    let relay = |id: &str, key: &str| {
+        Op::Submit(Box::new(NewJob {
+            sources: vec![place("siteB", "/in/1/.")],
+            destination: place("siteB", "/in/3/"),
+            idempotency_key: Some(key.to_owned()),
+            ..job(id, "otto")
+        }))
+    };
+    let claim = JobOp::Claim {
+        runner: runner("a", "first"),
+        seen: 0,
+    };
+    done(&mut state, actor("a", None, 1), of("f1", claim));
+    // A relay of a complete copy waits for that copy.
+    denied(&mut state, by(), relay("r", "relay:f3:f1"), "job.submit");
+    for wrong in ["relay:f3:f1:", "relay:f3:f1:one", "relay:f3:f2:1"] {
+        denied(&mut state, by(), relay("r", wrong), "job.submit");
+    }
+    done(&mut state, by(), relay("r1", "relay:f3:f1:1"));
+    // Two would write to the same place.
+    denied(&mut state, by(), relay("r2", "relay:f3:f1:2"), "job.submit");
+    let taker = state.reader.job("f3").expect("read").expect("there");
+    let relays = Families(&state.reader).relays(&taker).expect("read");
+    assert_eq!(relays.len(), 1, "{relays:?}");
+    let cancel = JobOp::Cancel { comment: None };
+    done(&mut state, by(), of("r1", cancel));
+    done(&mut state, by(), relay("r2", "relay:f3:f1:2"));
+    let relays = Families(&state.reader).relays(&taker).expect("read");
+    let ids: Vec<&str> = relays.iter().map(|job| job.id.as_str()).collect();
+    assert_eq!(ids, ["r2", "r1"]);
+    // A destination that failed gets nothing more to give.
+    let cancel = || JobOp::Cancel { comment: None };
+    done(&mut state, by(), of("r2", cancel()));
+    let failed = finish(1, Outcome::Failed);
+    done(&mut state, actor("a", None, 1), of("f1", failed));
+    denied(&mut state, by(), relay("r3", "relay:f3:f1:3"), "job.submit");
 }
 
 /// A scheduler reads a bounded number of jobs of each owner, and a relay is younger than the jobs that wait for it.

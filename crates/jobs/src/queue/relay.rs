@@ -290,10 +290,7 @@ fn is_on_its_way(
     };
     let waited = queue.this.now().0.saturating_sub(relay.since.0);
     if relay.state.waits() && waited >= WAITS_MAX_MS {
-        let why = format!(
-            "it did not begin in time, and the source is next for job {}",
-            job.id
-        );
+        let why = format!("it did not begin in time, and job {} goes on", job.id);
         cancel(queue, relay, why);
     } else {
         explain(queue, job, &explanation_of(giver, relay, is_round));

@@ -26,7 +26,8 @@ pub use command::{
 };
 pub use credential::{NewPassword, ProvenToken, RevokeTokens};
 pub use effect::{Applied, CommandError, Effect};
-    , level_trouble,
+pub use event::{DRAINED_EVENT, Event, SITE_EVENTS, Topic};
+pub use family::{Child, NewFamily, RELAY_KEY, RelayKey};
 pub use flow::{FLOW_SECONDS, Flow, FlowRun, Hop};
 pub use godwit_model::{
     Amount, AttemptOutcome, AuditOutcome, Code, FailureCode, FailureGroup, JobState, Moved, Peer,

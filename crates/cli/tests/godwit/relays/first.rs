@@ -1,4 +1,4 @@
-//! Destinations that pass the data on from the beginning, between nodes of the real binary.
+//! Destinations that pass the data on from the beginning, between nodes of the real binary: whole copies, and files as they become whole.
 //! See the unit tests of `queue::relay::rounds` for the order in which they do.
 
 use super::*;
@@ -80,4 +80,63 @@ fn one_destination_gets_the_data_from_the_source_and_the_others_from_each_other(
     let failed = relays.find(|relay| relay["state"] == "failed");
     let failed = failed.expect("the relay from siteB");
     assert_eq!(failed["reason"]["code"], "relay_changed", "{failed}");
+}
+
+#[test]
+fn files_are_passed_on_while_the_first_copy_is_not_complete() {
+    let world = World::new(&["--read", "--write"]);
+    let before = world.here.daemon().read().expect("it runs");
+    let line = [
+        "job",
+        "submit",
+        "here:/data/run42",
+        "--to",
+        "siteB:/data/copy",
+        "--to",
+        "siteC:/data/copy",
+        "--relay",
+        "first",
+        "--limit",
+        "4MB/s",
+        "--setting",
+        "memory=8MiB",
+    ];
+    let id = world.output_of(&line).trim().to_owned();
+    let child = |number: usize| {
+        let child = world.child(&id, number)["id"].clone();
+        child.as_str().expect("an id").to_owned()
+    };
+    let (first, second) = (child(0), child(1));
+    let is_whole = |n: u8| {
+        let path = world.c.export.join(format!("copy/d{}/f{n}", n % 3));
+        fs::read(path).is_ok_and(|found| found == vec![n; BYTES])
+    };
+    // A destination that takes files from another one counts them.
+    let brought = |job: &Value| job["moved"]["bytes"].as_u64() >= Some(BYTES as u64);
+    let waits = wait_for(&world.here, &second, |job| {
+        (0..FILES).any(is_whole) && brought(job)
+    });
+    assert_eq!(waits["state"], "queued", "{waits}");
+    assert_eq!(waits["reason"]["code"], "relaying", "{waits}");
+    let why = waits["reason"]["text"].as_str().expect("a text");
+    assert!(why.contains("siteB") && why.contains(&first), "{why}");
+    let filling = world.child(&id, 0);
+    assert!(filling["ended"].is_null(), "{filling}");
+    world.output_of(&["job", "limit", &id, "none"]);
+    world.ends(&id, "complete");
+    let read = world.here.daemon().read().expect("it runs") - before;
+    assert!(
+        read < ALL * 5 / 4,
+        "{read} of {ALL} were read at the source"
+    );
+    world.assert_identical();
+    // The last round is the relay of the complete copy. It brings the rest alone.
+    let second = world.child(&id, 1);
+    assert_eq!(second["reason"]["code"], "relayed", "{second}");
+    let relays = world.relays();
+    let [relay] = relays.as_slice() else {
+        panic!("{relays:?}");
+    };
+    let rest = relay["moved"]["bytes"].as_u64().expect("a number");
+    assert!(rest <= ALL - BYTES as u64, "{relay}");
 }
