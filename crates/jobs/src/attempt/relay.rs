@@ -3,6 +3,7 @@
 //! Moves no data, and chooses no giver: `queue::relay` does.
 
 mod kept;
+mod readable;
 mod room;
 
 use std::cell::RefCell;
@@ -62,11 +63,12 @@ impl Checks<'_> {
         };
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
-        self.reserve(&ends)?;
         if ends.is_round {
             // No digests exist yet. The relay of the complete copy compares what the rounds have brought.
-            return Ok(());
+            self.check_readable(&ends)?;
+            return self.reserve(&ends);
         }
+        self.reserve(&ends)?;
         self.check_answer(&ends)?;
         let giver = relay::words(&ends.giver);
         self.events.note(&format!(

@@ -45,7 +45,7 @@ fn relays(trust: &Trust) -> Vec<Value> {
     let jobs = jobs.map(|job| job.expect("a job"));
     let is_relay = |job: &Value| {
         let label = job["label"].as_str();
-        label.is_some_and(|label| label.contains("relay"))
+        label.is_some_and(|label| label.contains("relay to job") || label.contains("round "))
     };
     jobs.filter(is_relay).collect()
 }

@@ -249,17 +249,13 @@ fn take_whole(
     Ok(Step::Awaits)
 }
 
-/// Has a destination say for which one it waits, unless it says so already.
+/// Has a destination say for which one it waits.
 fn explain_wait(queue: &Queue, (job, giver): (&Job, &Job), board: &[One]) {
     let stand_of = |id: &str| board.iter().find(|one| one.job == id).map(|one| &one.stand);
     // The reason of a job without a place at its site remains until another one has begun.
     let (own, first) = (stand_of(&job.id), stand_of(&giver.id));
-    let is_held = own == Some(&Stand::Held) && first == Some(&Stand::Waits);
-    let text = waits_for(giver);
-    // The text about the latest round begins with the same sentence.
-    let says = job.reason.as_ref().map(|reason| reason.text.as_str());
-    if !is_held && !says.is_some_and(|says| says.starts_with(&text)) {
-        explain(queue, job, &text);
+    if own != Some(&Stand::Held) || first != Some(&Stand::Waits) {
+        explain(queue, job, &waits_for(giver));
     }
 }
 
