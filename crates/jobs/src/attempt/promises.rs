@@ -1,5 +1,6 @@
 //! Owns the room that is promised to relays: the file system of each taker, and the bytes that may still arrive there.
 //! Looks at no file system, and is lost with the node: a relay that runs again reserves its room again.
+//! Lock order: the promises, then the table of running attempts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -55,7 +55,7 @@ impl Checks<'_> {
         let promise = Promise {
             at,
             bytes: needed.saturating_add(margin(needed)),
-            arrived: self.arrived(ends).map_err(Failure::local)?,
+            arrived: self.brought_before(ends).map_err(Failure::local)?,
             relay: self.job.id.clone(),
         };
         self.wait_for_room(ends, &promise, is_empty)
@@ -71,7 +71,7 @@ impl Checks<'_> {
     }
 
     /// Bytes that rounds have brought before.
-    fn arrived(&self, ends: &Ends) -> Result<u64, JobsError> {
+    fn brought_before(&self, ends: &Ends) -> Result<u64, JobsError> {
         let reader = self.asking.this.reader();
         let mut arrived = 0_u64;
         for (_, round) in relay::rounds(&reader, &ends.taker)? {

@@ -122,7 +122,7 @@ fn readers(all: &[One], job: &str, taker: &str) -> usize {
 }
 
 /// Destinations between one that passes files on and one whose whole copy is on its way. None if it has no files, or if the way leads through
-/// `taker` or to one that gets nothing now: two that wait for more would wait for each other.
+/// `taker` or to one that gets nothing now. Otherwise two could wait for each other.
 fn hops(all: &[One], job: &str, taker: &str) -> Option<usize> {
     let mut at = job;
     for hops in 0..all.len() {
