@@ -3,8 +3,8 @@
 //! Moves no data, and chooses no giver: `queue::relay` does.
 
 mod kept;
-mod readable;
 mod room;
+mod rounds;
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -117,6 +117,7 @@ impl Checks<'_> {
             None => {
                 self.events
                     .note("all files that arrived have the digests of the source");
+                self.note_replaced(&ends);
                 self.keep_digests(&ends);
                 Ok(())
             }

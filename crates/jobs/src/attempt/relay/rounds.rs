@@ -1,0 +1,95 @@
+//! Checks before a round that the site of the taker lets this node read there, because the relay of the complete copy is checked there. After
+//! that relay it notes which rounds had brought wrong data.
+//! Reads no file: no digests exist before that relay.
+
+use std::collections::BTreeSet;
+
+use godwit_api::ask::{Question, ReachSite, Refusal, code};
+use godwit_api::event::EventSink as _;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::Text;
+use godwit_api::units::human_size;
+use godwit_state::{JobAmounts, JobState, Site};
+
+use super::{Checks, Ends, WITHIN, kept};
+use crate::asking::reached;
+use crate::basis::error::JobsError;
+use crate::basis::relay;
+use crate::basis::spec;
+
+impl Checks<'_> {
+    /// Refuses a taker whose site does not let this node read the copy later.
+    pub(super) fn check_readable(&self, ends: &Ends) -> Result<(), Failure> {
+        if ends.to.is_here() {
+            return Ok(());
+        }
+        let taker = self.site_of(ends, &ends.to.site)?;
+        let giver = match ends.from.is_here() {
+            true => reached::peer(&taker),
+            false => reached::peer(&self.site_of(ends, &ends.from.site)?),
+        };
+        let goes_on = || !self.control.is_cancelled();
+        let refused = |no: Refusal| {
+            let code = match no.code.known() {
+                Some(code::NOT_GRANTED | code::PERMISSION) => FailureCode::AccessDenied,
+                Some(code) => code,
+                None => FailureCode::PeerFailed,
+            };
+            Failure::new(code, format!("{}: {}", ends.to, no.message))
+        };
+        let path = ends.to.below_exports();
+        let living = reached::living(self.asking, taker, &path, &goes_on).map_err(refused)?;
+        let node = reached::peer(&living.site);
+        // The site checks the right before it connects.
+        let question = Question::Reach(ReachSite {
+            peer: giver,
+            paths: vec![Text(path)],
+            write: false,
+        });
+        match reached::ask(self.asking, &node, &question, WITHIN, &goes_on) {
+            // The giver may connect to the taker instead.
+            Err(no) if no.code != code::UNREACHABLE => Err(refused(no)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes the givers of rounds whose data had to come once more. The relay has found by its contents that it was not that of the source.
+    pub(super) fn note_replaced(&self, ends: &Ends) {
+        let replaced = self.replaced(ends).ok().flatten();
+        if let Some((bytes, givers)) = replaced {
+            let givers: Vec<String> = givers.into_iter().collect();
+            self.events.note(&format!(
+                "{} from earlier rounds were not what the source has, and were replaced; these rounds took files from {}",
+                human_size(bytes),
+                givers.join(", ")
+            ));
+        }
+    }
+
+    /// Bytes that came more than once, and the givers of the rounds; None if all came once. A round that failed may have brought a part of a
+    /// file, so only complete ones count.
+    fn replaced(&self, ends: &Ends) -> Result<Option<(u64, BTreeSet<String>)>, JobsError> {
+        let this = &self.asking.this;
+        let reader = this.reader();
+        let (mut bytes, mut givers) = (self.events.moved().bytes, BTreeSet::new());
+        for (pair, round) in relay::rounds(&reader, &ends.taker)? {
+            if round.state != JobState::Complete {
+                continue;
+            }
+            bytes = bytes.saturating_add(JobAmounts(&reader).of(&round.id)?.bytes);
+            if let Some(giver) = reader.job(&pair.giver)? {
+                givers.insert(relay::words(&giver));
+            }
+        }
+        let total = kept::total(&this.directory, &ends.giver.id);
+        let again = total.map_or(0, |total| bytes.saturating_sub(total));
+        Ok((again > 0 && !givers.is_empty()).then_some((again, givers)))
+    }
+
+    fn site_of(&self, ends: &Ends, name: &str) -> Result<Site, Failure> {
+        let reader = self.asking.this.reader();
+        let site = ends.stored.site(&reader, name);
+        site.and_then(|site| site.ok_or_else(|| spec::unknown_site(name)))
+            .map_err(Failure::local)
+    }
+}
