@@ -38,16 +38,16 @@ impl Promise {
 pub(crate) struct Promises(Mutex<HashMap<String, Promise>>);
 
 impl Promises {
-    /// Reserves the room for a taker, and replaces its earlier promise. `free` are the free bytes there, if they count; `brought` says
-    /// what a running relay has brought so far.
+    /// Reserves the room for a taker, and replaces its earlier promise. `free` are the free bytes there, if they count; `jobs` are those that
+    /// running jobs still need. `brought` says what a running relay has brought so far.
     ///
     /// # Errors
-    /// Too little is free. The number of bytes that are promised to other takers.
+    /// Too little is free. The number of bytes that others need.
     pub(crate) fn reserve(
         &self,
         taker: &str,
         new: Promise,
-        free: Option<u64>,
+        (free, jobs): (Option<u64>, u64),
         brought: &dyn Fn(&str) -> u64,
     ) -> Result<(), u64> {
         let mut all = self.lock();
@@ -55,7 +55,7 @@ impl Promises {
             .iter()
             .filter(|(id, one)| *id != taker && one.at == new.at)
             .map(|(_, one)| one.left(brought(&one.relay)))
-            .fold(0, u64::saturating_add);
+            .fold(jobs, u64::saturating_add);
         let needed = new.left(0).saturating_add(others);
         if free.is_some_and(|free| free < needed) {
             return Err(others);
@@ -108,7 +108,8 @@ mod tests {
     fn a_relay_begins_only_with_room_that_no_other_one_was_promised() {
         let promises = Promises::default();
         let none = |_: &str| 0;
-        let reserve = |taker: &str, new: Promise, free| promises.reserve(taker, new, free, &none);
+        let reserve =
+            |taker: &str, new: Promise, free| promises.reserve(taker, new, (free, 0), &none);
         assert_eq!(reserve("c", promise(1, 100, "r1"), Some(99)), Err(0));
         assert_eq!(reserve("c", promise(1, 100, "r1"), Some(150)), Ok(()));
         assert_eq!(reserve("d", promise(1, 100, "r2"), Some(150)), Err(100));
@@ -119,7 +120,9 @@ mod tests {
         assert_eq!(reserve("e", promise(1, 50, "r4"), Some(149)), Err(100));
         // Bytes that have arrived take room from the free bytes, and none from the promise.
         let brought = |relay: &str| if relay == "r3" { 60 } else { 0 };
-        let small = promises.reserve("e", promise(1, 50, "r4"), Some(90), &brought);
+        let small = promises.reserve("e", promise(1, 50, "r4"), (Some(90), 1), &brought);
+        assert_eq!(small, Err(41), "another job needs a byte");
+        let small = promises.reserve("e", promise(1, 50, "r4"), (Some(90), 0), &brought);
         assert_eq!(small, Ok(()));
         promises.ended("c", 60, false);
         assert_eq!(reserve("f", promise(1, 10, "r5"), Some(99)), Err(90));

@@ -1,5 +1,5 @@
-//! Reserves the room for a relay before data moves: all bytes must fit besides those that other relays were promised. A relay without room
-//! waits for these others, and says so.
+//! Reserves the room for a relay before data moves: all bytes must fit besides those that other running jobs need. A relay without room waits
+//! for these others, and says so.
 //! Keeps no promise (`promises`), and moves no data.
 
 use std::ffi::OsStr;
@@ -19,14 +19,15 @@ use godwit_state::{JobAmounts, Reason};
 use super::{Checks, Ends, exported_path, kept};
 use crate::attempt::lack;
 use crate::attempt::promises::{FileSystem, Promise};
+use crate::basis::documents;
 use crate::basis::error::JobsError;
-use crate::basis::relay;
+use crate::basis::relay::{self, Pair};
 use crate::basis::words::clip;
 
 /// Least room beyond the bytes of the files.
 const MARGIN_MIN: u64 = 8 << 20;
 
-/// How long a relay waits for room that other relays have. Then the source is next.
+/// How long a relay waits for room that others need. Then the source is next.
 const WAITS_MAX: Duration = Duration::from_mins(10);
 
 /// Between two looks at the free room.
@@ -98,9 +99,14 @@ impl Checks<'_> {
             if let Some(free) = free.filter(|free| *free < promise.bytes) {
                 return Err(short(0, free));
             }
+            let needs = match free {
+                Some(_) => self.needed_by_jobs(&promise.at).map_err(Failure::local)?,
+                None => 0,
+            };
+            let room = (free, needs);
             let reserved = live
                 .promises
-                .reserve(&ends.taker.id, promise.clone(), free, &brought);
+                .reserve(&ends.taker.id, promise.clone(), room, &brought);
             let Err(promised) = reserved else {
                 if waits {
                     self.events.waits(None);
@@ -120,6 +126,26 @@ impl Checks<'_> {
             }
             self.rest()?;
         }
+    }
+
+    /// Bytes that the running jobs without relays still bring to a file system.
+    fn needed_by_jobs(&self, at: &FileSystem) -> Result<u64, JobsError> {
+        let live = &self.events.reports.live;
+        let reader = self.asking.this.reader();
+        let mut needed = 0_u64;
+        for (id, _) in live.all() {
+            let progress = live.progress(&id);
+            let left = progress.and_then(|one| Some(one.bytes_total?.saturating_sub(one.bytes)));
+            let job = reader.job(&id)?.filter(|job| Pair::of(job).is_none());
+            let (Some(left), Some(job)) = (left, job) else {
+                continue;
+            };
+            let to = documents::parts(&job.destination)?;
+            if !to.is_memory() && self.file_system(&to).as_ref() == Some(at) {
+                needed = needed.saturating_add(left);
+            }
+        }
+        Ok(needed)
     }
 
     /// Waits a moment, unless the attempt is to stop.
@@ -157,11 +183,11 @@ impl Checks<'_> {
     }
 }
 
-/// The failure of a relay whose taker has too little room, some of which is promised to others.
+/// The failure of a relay whose taker has too little room, some of which others need.
 fn lacks(ends: &Ends, needed: u64, promised: u64, free: u64) -> Failure {
     let promised = match promised {
         0 => String::new(),
-        _ => format!(", of which other relays need {}", human_size(promised)),
+        _ => format!(", of which other jobs need {}", human_size(promised)),
     };
     Failure::new(
         FailureCode::NoSpace,
