@@ -14,7 +14,7 @@ use godwit_api::event::EventSink as _;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::rest::Place;
 use godwit_api::units::human_size;
-use godwit_state::{JobAmounts, Reason};
+use godwit_state::{JobAmounts, JobState, Reason};
 
 use super::{Checks, Ends, exported_path, kept};
 use crate::attempt::lack;
@@ -136,7 +136,10 @@ impl Checks<'_> {
         for (id, _) in live.all() {
             let progress = live.progress(&id);
             let left = progress.and_then(|one| Some(one.bytes_total?.saturating_sub(one.bytes)));
-            let job = reader.job(&id)?.filter(|job| Pair::of(job).is_none());
+            // All bytes of a copy that is read back are there.
+            let job = reader
+                .job(&id)?
+                .filter(|job| Pair::of(job).is_none() && job.state != JobState::Verifying);
             let (Some(left), Some(job)) = (left, job) else {
                 continue;
             };
