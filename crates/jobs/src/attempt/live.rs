@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use godwit_api::rest::{JobProgress, ProgressView, Timestamp};
 use godwit_run::Control;
+use godwit_state::Job;
 
 use crate::attempt::promises::Promises;
 use crate::attempt::{ClaimFence, Shortage};
+use crate::basis::relay::Pair;
 use crate::rights::access::RightsAtStart;
 
 /// Between two looks whether an attempt has ended.
@@ -65,6 +67,14 @@ impl Live {
 
     pub(crate) fn remove(&self, id: &str) {
         self.lock().remove(id);
+    }
+
+    /// A relay has ended here, and has brought these bytes. Between rounds its taker keeps the room for the rest.
+    pub(crate) fn relay_ended(&self, relay: &Job, brought: u64) {
+        if let Some(pair) = Pair::of(relay) {
+            let is_last = pair.round.is_none();
+            self.promises.ended(&pair.taker, brought, is_last);
+        }
     }
 
     /// The job waits until there is space at its destination here.

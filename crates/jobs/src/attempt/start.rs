@@ -19,7 +19,6 @@ use super::reports::Reports;
 use super::site::Away;
 use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
 use crate::asking::reach::even_out;
-use crate::basis::relay::Pair;
 use crate::rights::Rights;
 use crate::rights::access::RightsAtStart;
 
@@ -92,11 +91,7 @@ pub(crate) fn start(
         }
         let live = &own.reports.live;
         live.remove(&job.id);
-        if let Some(pair) = Pair::of(&job) {
-            let moved = events.moved().bytes;
-            live.promises
-                .ended(&pair.taker, moved, pair.round.is_none());
-        }
+        live.relay_ended(&job, events.moved().bytes);
     };
     let name = "gw-job".to_owned();
     let spawned = std::thread::Builder::new().name(name).spawn(body);
