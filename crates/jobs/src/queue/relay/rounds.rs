@@ -36,7 +36,7 @@ pub(super) struct One {
 
 impl One {
     /// The destination from which it gets its data, or would get more.
-    fn from(&self) -> Option<&str> {
+    fn giver(&self) -> Option<&str> {
         match &self.stand {
             Stand::Takes(giver) | Stand::Round(giver) => Some(giver),
             Stand::Waits | Stand::Held => self.fed.as_deref(),
@@ -118,7 +118,7 @@ pub(super) fn next(
 /// Other destinations than `taker` that get their data from this one.
 fn readers(all: &[One], job: &str, taker: &str) -> usize {
     let others = all.iter().filter(|one| one.job != taker);
-    others.filter(|one| one.from() == Some(job)).count()
+    others.filter(|one| one.giver() == Some(job)).count()
 }
 
 /// Destinations between one that passes files on and one whose whole copy is on its way. None if it has no files, or if the way leads through
@@ -130,7 +130,7 @@ fn hops(all: &[One], job: &str, taker: &str) -> Option<usize> {
         match one.stand {
             Stand::Receives | Stand::Takes(_) => return Some(hops),
             _ if one.fed.is_none() => return None,
-            _ => at = one.from()?,
+            _ => at = one.giver()?,
         }
     }
     None
