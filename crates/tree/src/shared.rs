@@ -22,7 +22,7 @@ use godwit_hold::Destination;
 use godwit_proto::{EntryId, Fault, Record};
 use godwit_store::{ScanPages, ScanSeat};
 
-use self::reads::{FileKey, Key, Reads};
+use self::reads::{Asker, FileKey, Key, Reads};
 
 pub use godwit_hold::{DESTINATIONS_MAX, Figures as ReadFigures, PageFigures};
 
@@ -45,10 +45,14 @@ struct Shared {
     open: Mutex<HashMap<Arc<FileKey>, Weak<dyn SourceFile>>>,
 }
 
-/// The share of one destination in the shared reads. No other destination waits for it once this value is dropped.
+/// The share of one destination in the shared reads. No other destination waits for it once this value is dropped, unless it lasts.
 pub struct Seat {
     shared: Arc<Shared>,
     who: Destination,
+    /// The only root of its transfers, by its number among the roots of all destinations.
+    root: Option<u16>,
+    /// Others keep blocks for the destination between its transfers.
+    lasts: bool,
 }
 
 impl SharedReads {
@@ -76,10 +80,33 @@ impl SharedReads {
     /// The place of the destination with this number. Take one for each.
     #[must_use]
     pub fn seat(&self, number: usize) -> Seat {
+        self.place(number, false)
+    }
+
+    /// The place of a destination with many transfers, one after another. Between them, others keep blocks for it, until
+    /// [`SharedReads::leave`].
+    #[must_use]
+    pub fn lasting_seat(&self, number: usize) -> Seat {
+        self.place(number, true)
+    }
+
+    fn place(&self, number: usize, lasts: bool) -> Seat {
         Seat {
             shared: Arc::clone(&self.0),
             who: Destination(number),
+            root: None,
+            lasts,
         }
+    }
+
+    /// The destination with this number begins soon. Others keep blocks for it from now on.
+    pub fn join(&self, number: usize) {
+        self.0.reads.join(Destination(number));
+    }
+
+    /// The destination with this number has ended.
+    pub fn leave(&self, number: usize) {
+        self.0.leave(Destination(number));
     }
 
     /// The figures so far.
@@ -111,6 +138,14 @@ impl Shared {
         self.reads.leave(who);
         self.pages.leave(who);
     }
+
+    /// A transfer of this destination has ended. With more to come, others keep blocks for it, and no pages: a scan takes only those of its time.
+    fn end(&self, who: Destination, lasts: bool) {
+        self.pages.leave(who);
+        if !lasts {
+            self.reads.leave(who);
+        }
+    }
 }
 
 impl Seat {
@@ -120,6 +155,11 @@ impl Seat {
         ScanSeat::new(&self.shared.pages, self.who)
     }
 
+    /// Names the only root of the next transfers by its number among the roots of all destinations.
+    pub const fn at_root(&mut self, root: u16) {
+        self.root = Some(root);
+    }
+
     /// The source for one attempt of this destination. All destinations must have the same roots in the same order.
     #[must_use]
     pub fn share(&self, source: Arc<dyn Source>) -> Arc<dyn Source> {
@@ -127,26 +167,42 @@ impl Seat {
         Arc::new(SharedSource {
             shared: Arc::clone(&self.shared),
             who: self.who,
+            root: self.root,
+            lasts: self.lasts,
             source,
-            is_closed: AtomicBool::new(false),
+            is_closed: Arc::default(),
         })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.shared.leave(self.who);
+        self.shared.end(self.who, self.lasts);
     }
 }
 
 struct SharedSource {
     shared: Arc<Shared>,
     who: Destination,
+    root: Option<u16>,
+    lasts: bool,
     source: Arc<dyn Source>,
-    is_closed: AtomicBool,
+    is_closed: Arc<AtomicBool>,
 }
 
 impl SharedSource {
+    fn key(&self, record: &Record) -> Arc<FileKey> {
+        Arc::new(FileKey::of(record, self.root.unwrap_or(record.root)))
+    }
+
+    fn asker(&self, id: EntryId) -> Asker {
+        Asker {
+            who: self.who,
+            id,
+            is_closed: Arc::clone(&self.is_closed),
+        }
+    }
+
     /// The file as another destination has opened it, or opens it.
     fn opened(&self, key: &Arc<FileKey>, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
         let open = || {
@@ -172,12 +228,11 @@ impl SharedSource {
 
 impl Source for SharedSource {
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
-        let key = Arc::new(FileKey::of(record));
+        let key = self.key(record);
         Ok(Arc::new(SharedFile {
             file: self.opened(&key, record)?,
             shared: Arc::clone(&self.shared),
-            who: self.who,
-            id: record.id,
+            asker: self.asker(record.id),
             key,
         }))
     }
@@ -195,9 +250,9 @@ impl Source for SharedSource {
         if bytes == 0 || bytes > buffer.len() {
             return Ok((self.source.read_whole(record, buffer)?, None));
         }
-        let key = Key::new(Arc::new(FileKey::of(record)), 0, bytes);
-        let (who, reads) = (self.who, &self.shared.reads);
-        let digest = reads.read((who, record.id), &key, buffer, &mut |buffer| match self
+        let key = Key::new(self.key(record), 0, bytes);
+        let (asker, reads) = (self.asker(record.id), &self.shared.reads);
+        let digest = reads.read(&asker, &key, buffer, &mut |buffer| match self
             .source
             .read_whole(record, buffer)?
         {
@@ -219,7 +274,10 @@ impl Source for SharedSource {
     fn close(&self) {
         // The next attempt may have begun.
         if !self.is_closed.swap(true, Ordering::Relaxed) {
-            self.shared.leave(self.who);
+            self.shared.end(self.who, self.lasts);
+            if self.lasts {
+                self.shared.reads.wake_all();
+            }
         }
         self.source.close();
     }
@@ -232,15 +290,14 @@ impl Source for SharedSource {
 struct SharedFile {
     file: Arc<dyn SourceFile>,
     shared: Arc<Shared>,
-    who: Destination,
-    id: EntryId,
+    asker: Asker,
     key: Arc<FileKey>,
 }
 
 impl SharedFile {
     /// An error of a file that another destination may have opened.
     fn own<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
-        read.map_err(|error| with_entry(error, self.id))
+        read.map_err(|error| with_entry(error, self.asker.id))
     }
 }
 
@@ -251,8 +308,8 @@ impl SourceFile for SharedFile {
 
     fn read_shared(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<OnceDigest>, ReadError> {
         let key = Key::new(Arc::clone(&self.key), offset, buffer.len());
-        let (from, reads) = ((self.who, self.id), &self.shared.reads);
-        reads.read(from, &key, buffer, &mut |buffer| {
+        let reads = &self.shared.reads;
+        reads.read(&self.asker, &key, buffer, &mut |buffer| {
             self.file.read_at(offset, buffer)?;
             // Others must not get bytes of a newer state.
             match self.file.generation()? == self.key.generation() {

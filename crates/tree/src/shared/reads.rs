@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -38,9 +38,10 @@ pub(super) struct FileKey {
 }
 
 impl FileKey {
-    pub(super) fn of(record: &Record) -> Self {
+    /// The file of a record below the root with this number.
+    pub(super) fn of(record: &Record, root: u16) -> Self {
         Self {
-            root: record.root,
+            root,
             generation: record.generation.0,
             bytes: record.bytes,
             path: record.path.clone(),
@@ -73,6 +74,15 @@ impl Key {
     fn weight(&self) -> u64 {
         (self.bytes + self.file.path.len().saturating_sub(NAME_BYTES)) as u64
     }
+}
+
+/// A transfer that reads an entry.
+pub(super) struct Asker {
+    pub(super) who: Destination,
+    /// Number of the entry in the transfer.
+    pub(super) id: EntryId,
+    /// The transfer has ended, so it waits for no other one.
+    pub(super) is_closed: Arc<AtomicBool>,
 }
 
 /// Why a read has failed, for all that waited for it.
@@ -129,17 +139,25 @@ impl Reads {
         self.lock().hold.is_behind(who)
     }
 
-    /// Fills `buffer` with the bytes of `key`, for the entry of this number in this destination's transfer: reads them with `read`,
-    /// copies them, or waits for another reader. Returns the digest that it shares with the others.
+    /// Has all that wait ask again, so that those of a closed transfer end.
+    pub(super) fn wake_all(&self) {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        for thread in waiting.into_values() {
+            thread.unpark();
+        }
+    }
+
+    /// Fills `buffer` with the bytes of `key` for the asker: reads them with `read`, copies them, or waits for another reader. Returns the
+    /// digest that it shares with the others.
     pub(super) fn read(
         &self,
-        (who, id): (Destination, EntryId),
+        asker: &Asker,
         key: &Key,
         buffer: &mut [u8],
         read: &mut dyn FnMut(&mut [u8]) -> Result<(), ReadError>,
     ) -> Result<Option<OnceDigest>, ReadError> {
-        let bytes = key.weight();
-        let lane = Lane(who, lane());
+        let (bytes, id) = (key.weight(), asker.id);
+        let lane = Lane(asker.who, lane());
         let mut answer = self.ask(|hold, now| hold.ask(now, lane, key, bytes));
         loop {
             match answer {
@@ -170,6 +188,11 @@ impl Reads {
                         Err(error) => Err(with_entry(error, id)),
                     };
                 }
+                // Its destination may have begun another transfer.
+                Answer::Wait(ask, _) if asker.is_closed.load(Ordering::Relaxed) => {
+                    self.forget(ask);
+                    return read(&mut buffer[..key.bytes]).map(|()| None);
+                }
                 Answer::Wait(ask, until) => {
                     self.wait(until);
                     answer = self.ask(|hold, now| hold.again(now, ask));
@@ -194,6 +217,15 @@ impl Reads {
         }
         wake(state);
         answer
+    }
+
+    /// Takes back a question that waits.
+    fn forget(&self, id: AskId) {
+        let mut state = self.lock();
+        state.waiting.remove(&id);
+        let now = self.began.elapsed();
+        state.hold.forget(now, id);
+        wake(state);
     }
 
     fn wait(&self, until: Option<Duration>) {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ struct Counting {
     /// The first read of this offset panics or fails, after others wait for it.
     panics_at: Option<u64>,
     fails_at: Option<u64>,
+    /// The first read of this offset waits for the gate.
+    stops_at: Option<u64>,
+    gate: Mutex<()>,
     has_tripped: AtomicBool,
     pause: Duration,
 }
@@ -38,6 +41,9 @@ impl Counting {
         let trips =
             |at: Option<u64>| at == Some(offset) && !self.has_tripped.swap(true, Ordering::Relaxed);
         assert!(!trips(self.panics_at), "a panic on purpose");
+        if trips(self.stops_at) {
+            drop(self.gate.lock());
+        }
         if trips(self.fails_at) {
             return Err(ReadError::Failed(Fault {
                 entry: EntryId(99),
@@ -294,4 +300,84 @@ fn small_files_are_read_once_too() {
         }
     });
     assert_eq!(counting.reads.load(Ordering::Relaxed), 500);
+}
+
+/// The leases of a divided job are transfers one after another.
+#[test]
+fn a_destination_with_many_transfers_finds_the_blocks_of_another_one() {
+    let counting = Arc::new(Counting::default());
+    let reads = SharedReads::new(64 << 20, 2);
+    let mut buffer = vec![0; BLOCK];
+    for number in 0..2 {
+        for transfer in 0..4 {
+            let seat = reads.lasting_seat(number);
+            let source = seat.share(Arc::new(Handle(Arc::clone(&counting))));
+            let file = source.open(&record(1)).expect("opened");
+            for block in (0..BLOCKS).filter(|block| block % 4 == transfer) {
+                let offset = block * BLOCK as u64;
+                file.read_at(offset, &mut buffer).expect("read");
+                assert_eq!(buffer[0], byte_at(offset));
+            }
+            source.close();
+        }
+    }
+    assert_eq!(counting.reads.load(Ordering::Relaxed), BLOCKS);
+    let figures = reads.figures();
+    assert_eq!((figures.again_bytes, figures.kept_bytes), (0, 0));
+    // A block that the other one has not taken leaves with it.
+    let other = Record {
+        path: b"other".to_vec(),
+        ..record(2)
+    };
+    let source = reads.lasting_seat(0).share(Arc::new(Handle(counting)));
+    let file = source.open(&other).expect("opened");
+    file.read_at(0, &mut buffer).expect("read");
+    assert!(reads.figures().kept_bytes > 0);
+    reads.leave(1);
+    assert_eq!(reads.figures().kept_bytes, 0);
+}
+
+#[test]
+fn files_of_two_roots_are_two_files_though_their_records_are_alike() {
+    let counting = Arc::new(Counting::default());
+    let reads = SharedReads::new(4 << 20, 2);
+    let mut buffer = vec![0; BLOCK];
+    for (number, root) in [(0, 0), (1, 1), (1, 0)] {
+        let mut seat = reads.lasting_seat(number);
+        seat.at_root(root);
+        let source = seat.share(Arc::new(Handle(Arc::clone(&counting))));
+        let file = source.open(&record(1)).expect("opened");
+        file.read_at(0, &mut buffer).expect("read");
+    }
+    assert_eq!(counting.reads.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_closed_transfer_of_a_lasting_seat_waits_for_no_other_reader() {
+    let counting = Arc::new(Counting {
+        stops_at: Some(0),
+        ..Counting::default()
+    });
+    let reads = SharedReads::new(4 << 20, 2);
+    let sources = [0, 1].map(|number| {
+        let seat = reads.lasting_seat(number);
+        seat.share(Arc::new(Handle(Arc::clone(&counting))))
+    });
+    let read = |number: usize| {
+        let file = sources[number].open(&record(1)).expect("opened");
+        file.read_at(0, &mut vec![0; BLOCK]).expect("read");
+    };
+    let gate = counting.gate.lock().expect("whole");
+    thread::scope(|scope| {
+        let first = scope.spawn(|| read(0));
+        while !counting.has_tripped.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        let second = scope.spawn(|| read(1));
+        sources[1].close();
+        second.join().expect("it reads");
+        drop(gate);
+        first.join().expect("it reads too");
+    });
+    assert_eq!(counting.reads.load(Ordering::Relaxed), 2);
 }
