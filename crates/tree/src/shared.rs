@@ -56,22 +56,16 @@ pub struct Seat {
 }
 
 impl SharedReads {
-    /// Reads for this many destinations, at most [`DESTINATIONS_MAX`], which keep at most `bytes` of contents.
+    /// Reads for this many destinations, at most [`DESTINATIONS_MAX`], which keep at most `bytes` of contents. Others join later.
     #[must_use]
     pub fn new(bytes: u64, destinations: usize) -> Self {
-        Self::of(bytes, 0..destinations)
-    }
-
-    /// The same for the destinations with these numbers. Others join with their first attempt.
-    #[must_use]
-    pub fn of(bytes: u64, destinations: impl IntoIterator<Item = usize>) -> Self {
         let pages = (bytes / PAGES_PART).min(PAGES_BYTES_MAX);
         let shared = Shared {
             reads: Reads::new(bytes),
             pages: Arc::new(ScanPages::new(pages)),
             open: Mutex::default(),
         };
-        for number in destinations {
+        for number in 0..destinations {
             shared.join(Destination(number));
         }
         Self(Arc::new(shared))

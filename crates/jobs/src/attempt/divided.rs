@@ -30,6 +30,7 @@ use crate::attempt::askers::askers;
 use crate::attempt::claim::{claim_of, tag_of};
 use crate::attempt::divided::flights::Flights;
 use crate::attempt::divided::flights::steady::Steady;
+use crate::attempt::shared::Sharing;
 use crate::attempt::{AttemptEvents, Placing};
 use crate::basis::clock::now;
 use crate::basis::documents;
@@ -64,7 +65,7 @@ pub(crate) fn carry_out(
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
     let (began, mandate) = (Instant::now(), wish.mandate.as_ref());
-    let node = node(shared, &prepared.sites, job, mandate, wish.at_start);
+    let node = node(shared, &prepared.sites, job, mandate, wish.at_start, None);
     let identity = match (shared.make_env)(&[]).home.identity() {
         Ok(identity) => identity.id().to_string(),
         Err(failure) => return Some(Err(failure)),
@@ -214,6 +215,7 @@ fn node(
     job: &Job,
     mandate: Option<&Mandate>,
     at_start: RightsAtStart,
+    sharing: Option<Sharing>,
 ) -> Node {
     let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.id.clone());
     let (exported, exports) = (Arc::clone(&shared.exported), needs(job));
@@ -243,6 +245,7 @@ fn node(
                 mandate: mandate.clone(),
                 hides_names: !at_start.names,
                 hides_contents: !at_start.contents,
+                seat: sharing.as_ref().and_then(Sharing::lasting_seat),
                 ..(own.make_env)(&sites)
             }
         }),
@@ -410,7 +413,10 @@ fn start(
         Some(guest) => mandate_of(job, guest),
         None => member_mandate(&shared.this, reader, job)?,
     };
-    let node = node(shared, &prepared.sites, job, mandate.as_ref(), at_start);
+    let moment = (&*shared.this.name, shared.this.now());
+    let sharing = shared.shared.share(reader, job, moment, true)?;
+    let mandate = mandate.as_ref();
+    let node = node(shared, &prepared.sites, job, mandate, at_start, sharing);
     let file = || manifest::file(&shared.this.directory, job);
     let base = Base {
         manifest: stored.new.manifest.then(file),

@@ -51,9 +51,8 @@ pub(super) fn carry_out(
     events: &Arc<AttemptEvents>,
 ) -> Result<Summary, Failure> {
     let this = &context.asking.this;
-    let sharing = context
-        .shared
-        .share(&this.reader(), job, (&this.name, this.now()));
+    let moment = (&*this.name, this.now());
+    let sharing = context.shared.share(&this.reader(), job, moment, false);
     let mut sharing = sharing.map_err(Failure::local)?;
     let mut ready = ready(context, job, control)?;
     events.lock().names = SiteNames::of(&ready.prepared.sites);
@@ -82,8 +81,6 @@ pub(super) fn carry_out(
     match wish {
         Ok(None) => {}
         Ok(Some(wish)) => {
-            // The nodes of a divided job read for themselves.
-            sharing = None;
             let done = divided::carry_out(
                 &context.divided,
                 job,

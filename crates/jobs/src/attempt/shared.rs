@@ -1,7 +1,7 @@
 //! Lets the jobs of one parent that run here share the reads of their source.
 //! Reads nothing itself, and starts no job: a job that comes late reads what is no longer kept.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::endpoint::is_memory;
@@ -23,11 +23,11 @@ pub(crate) struct SharedSources(Arc<Mutex<HashMap<String, Family>>>);
 
 struct Family {
     reads: SharedReads,
-    /// Jobs that have a seat here.
-    seated: HashSet<String>,
+    /// Jobs that have a seat here, with the number of their rights.
+    seated: HashMap<String, usize>,
 }
 
-/// The right of an attempt to share reads. The reads end with the last one.
+/// The right of an attempt, or of a worker for a divided job, to share reads. The reads end with the last one.
 pub(crate) struct Sharing {
     sources: SharedSources,
     parent: String,
@@ -37,7 +37,7 @@ pub(crate) struct Sharing {
 
 impl SharedSources {
     /// Lets an attempt of the node `own` share the reads of its parent; None for a job without a parent or of a
-    /// gather, or with a source elsewhere.
+    /// gather, or with a source elsewhere. A worker for a divided job expects the workers of the other jobs.
     ///
     /// # Errors
     /// The state cannot be read.
@@ -46,6 +46,7 @@ impl SharedSources {
         reader: &Reader,
         job: &Job,
         (own, now): (&str, Timestamp),
+        is_worker: bool,
     ) -> Result<Option<Sharing>, JobsError> {
         let is_file = |place: &StoredPlace| {
             place.site == HERE && !is_memory(place.path.trim_start_matches('/'))
@@ -65,24 +66,29 @@ impl SharedSources {
         let Some(number) = number.filter(|number| *number < DESTINATIONS_MAX) else {
             return Ok(None);
         };
+        // The others wait a little for those that begin now.
+        let begins = |child: &Job| {
+            let is_due = |time: Option<Timestamp>| time.is_none_or(|time| time <= now);
+            let waits = child.state.waits();
+            let is_here = child.runner.as_ref().is_some_and(|by| by.node == own);
+            // Each node of the source has a worker for a divided job, whichever node controls the job.
+            (child.state.moves() && (is_here || is_worker))
+                || (waits && is_due(child.next_attempt) && is_due(child.not_before))
+        };
         let mut families = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let family = families.entry(parent.clone()).or_insert_with(|| {
-            // The others wait a little for those that begin now.
-            let begins = |child: &Job| {
-                let is_due = |time: Option<Timestamp>| time.is_none_or(|time| time <= now);
-                let waits = child.state.waits();
-                let is_here = child.runner.as_ref().is_some_and(|by| by.node == own);
-                (child.state.moves() && is_here)
-                    || (waits && is_due(child.next_attempt) && is_due(child.not_before))
-            };
-            let begin = children.iter().enumerate();
-            let begin = begin.filter(|(_, child)| begins(child));
-            Family {
-                reads: SharedReads::of(KEPT_BYTES, begin.map(|(number, _)| number)),
-                seated: HashSet::new(),
-            }
+        let family = families.entry(parent.clone()).or_insert_with(|| Family {
+            reads: SharedReads::new(KEPT_BYTES, 0),
+            seated: HashMap::new(),
         });
-        family.seated.insert(job.id.clone());
+        let is_first = family.seated.is_empty();
+        for (number, child) in children.iter().enumerate() {
+            // A job that is here may have left since.
+            let is_known = child.id != job.id && family.seated.contains_key(&child.id);
+            if (is_first || is_worker) && !is_known && begins(child) {
+                family.reads.join(number);
+            }
+        }
+        *family.seated.entry(job.id.clone()).or_default() += 1;
         Ok(Some(Sharing {
             sources: self.clone(),
             parent,
@@ -101,6 +107,14 @@ impl Sharing {
         Some(family.reads.seat(self.number))
     }
 
+    /// The seat of one of the transfers of a worker. The job keeps it between them.
+    pub(crate) fn lasting_seat(&self) -> Option<Seat> {
+        let families = self.sources.0.lock();
+        let families = families.unwrap_or_else(PoisonError::into_inner);
+        let family = families.get(&self.parent)?;
+        Some(family.reads.lasting_seat(self.number))
+    }
+
     /// Tells whether the job reads again what the other jobs have read before.
     pub(crate) fn is_behind(&self) -> Option<IsBehind> {
         let families = self.sources.0.lock();
@@ -113,15 +127,22 @@ impl Sharing {
 
 impl Drop for Sharing {
     fn drop(&mut self) {
-        // A job that ends before its transfer began is not waited for.
-        drop(self.seat());
         let families = self.sources.0.lock();
         let mut families = families.unwrap_or_else(PoisonError::into_inner);
-        if let Some(family) = families.get_mut(&self.parent) {
-            family.seated.remove(&self.job);
-            if family.seated.is_empty() {
-                families.remove(&self.parent);
+        let Some(family) = families.get_mut(&self.parent) else {
+            return;
+        };
+        match family.seated.get_mut(&self.job) {
+            // An attempt that controls a divided job, and the worker beside it.
+            Some(rights) if *rights > 1 => *rights -= 1,
+            _ => {
+                family.seated.remove(&self.job);
+                // A job that ends before its transfer began is not waited for.
+                family.reads.leave(self.number);
             }
+        }
+        if family.seated.is_empty() {
+            families.remove(&self.parent);
         }
     }
 }

@@ -104,6 +104,7 @@ impl Parts {
         let sites = Bordered::new(config.sites, Arc::clone(&config.is_member));
         let asking = Arc::new(asking(&this, sites));
         let live = Arc::new(Live::default());
+        let shared = SharedSources::default();
         let divided = Arc::new(divided::Context {
             this: Arc::clone(&this),
             rights: Arc::clone(&rights),
@@ -112,6 +113,7 @@ impl Parts {
             exported: Arc::clone(&config.exported),
             make_env: Arc::clone(&config.make_env),
             runner: runner.clone(),
+            shared: shared.clone(),
             workers: Workers::default(),
         });
         let attempts = Arc::new(Attempts {
@@ -127,7 +129,7 @@ impl Parts {
                 asking: Arc::clone(&asking),
                 make_env: config.make_env,
                 divided: Arc::clone(&divided),
-                shared: SharedSources::default(),
+                shared,
             },
             site: Arc::new(site::Context {
                 this: Arc::clone(&this),

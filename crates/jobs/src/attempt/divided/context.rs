@@ -8,8 +8,8 @@ use godwit_state::Runner;
 
 use super::Workers;
 use crate::asking::Asking;
-use crate::attempt::MakeEnv;
 use crate::attempt::live::Live;
+use crate::attempt::{MakeEnv, SharedSources};
 use crate::basis::this_node::ThisNode;
 use crate::rights::Rights;
 
@@ -22,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) make_env: Arc<MakeEnv>,
     /// This start of this node, as the state names it.
     pub(crate) runner: Runner,
+    /// Reads that jobs of one parent share.
+    pub(crate) shared: SharedSources,
     /// Workers for items of divided jobs here.
     pub(crate) workers: Workers,
 }
