@@ -16,7 +16,7 @@ use godwit_api::event::{EventSink, Limited, Summary};
 use godwit_api::failure::{Culprit, Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
 use godwit_api::rest::{ChannelView, Moved};
-use godwit_run::{Control, NameList, Runner};
+use godwit_run::{Control, Env, NameList, Runner};
 use godwit_state::{Peer, Usage, Work, Works};
 
 use crate::Node;
@@ -45,6 +45,8 @@ pub(crate) struct LeaseTransfer<'a> {
     pub(crate) node: &'a Node,
     pub(crate) job: &'a str,
     pub(crate) epoch: u64,
+    /// Number of its only root among the roots of the job.
+    pub(crate) root: u32,
     /// Number of the transfer among those of its worker.
     pub(crate) turn: usize,
     /// How long tries continue while none of them works.
@@ -59,6 +61,17 @@ pub(crate) struct LeaseTransfer<'a> {
 impl LeaseTransfer<'_> {
     fn goes_on(&self) -> bool {
         self.steering.goes_on()
+    }
+
+    /// The surroundings of a try.
+    fn env(&self, targets: &[Peer], list: Option<NameList>) -> Env {
+        let mut env = (self.node.make_env)(targets);
+        env.list = list;
+        if let Some(seat) = &mut env.seat {
+            // A job has few roots.
+            seat.at_root(u16::try_from(self.root).unwrap_or(u16::MAX));
+        }
+        env
     }
 
     /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of
@@ -91,8 +104,7 @@ impl LeaseTransfer<'_> {
                 }
                 Chosen::Later | Chosen::Never => break,
             };
-            let mut env = (self.node.make_env)(&targets);
-            env.list.clone_from(&list);
+            let env = self.env(&targets, list.clone());
             let control = self.steering.begin(to.limit);
             let patience = brings.then(|| Patience::new(left, to.limit));
             self.begin_flight(&target, !brings);

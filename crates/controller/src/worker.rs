@@ -371,11 +371,12 @@ impl JobContext<'_> {
         })
     }
 
-    fn sending(&self) -> LeaseTransfer<'_> {
+    fn sending(&self, root: u32) -> LeaseTransfer<'_> {
         LeaseTransfer {
             node: self.node,
             job: self.job,
             epoch: self.epoch,
+            root,
             turn: self.shared.turns.fetch_add(1, Ordering::Relaxed),
             retry_for: self.base.retry_for,
             steering: &self.shared.steering,
@@ -443,7 +444,7 @@ impl JobContext<'_> {
                     .members(work.clone(), is_listed)
             };
             let list = is_listed.then(|| NameList::in_memory(names));
-            let sent = self.sending().transfer(&make, list, true);
+            let sent = self.sending(leased.root).transfer(&make, list, true);
             (batch, lease_outcome.cut) = (sent.batch, sent.cut);
             match sent.ended {
                 Ok(summary) => ended = Some(summary),

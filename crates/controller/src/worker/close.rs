@@ -135,12 +135,12 @@ impl JobContext<'_> {
         match region {
             None => {
                 let make = |to: To| self.transfer_of(leased, to)?.close(deletes);
-                self.sending().transfer(&make, None, false)
+                self.sending(leased.root).transfer(&make, None, false)
             }
             Some(region) => {
                 let make = |to: To| self.transfer_of(leased, to)?.region(region, deletes);
                 let list = NameList::in_memory(names_of(region));
-                self.sending().transfer(&make, Some(list), false)
+                self.sending(leased.root).transfer(&make, Some(list), false)
             }
         }
     }

@@ -60,7 +60,7 @@ impl JobContext<'_> {
             return Ok(lease_outcome);
         }
         let make = |to: To| measure::memory_transfer(self.base, &to, share);
-        let sent = self.sending().transfer(&make, None, true);
+        let sent = self.sending(leased.root).transfer(&make, None, true);
         match sent.ended {
             Ok(Summary::Transfer(summary)) => {
                 lease_outcome.bytes = summary.bytes.unwrap_or(0);
