@@ -52,6 +52,7 @@
 //! | `state.lock` | keeps other processes out | |
 //! | `kept-N/` | files that a restore replaced | |
 
+mod affinity;
 mod apply;
 mod bounds;
 mod fault;

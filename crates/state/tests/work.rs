@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "work/families.rs"]
+mod families;
 #[path = "work/leases.rs"]
 mod leases;
 #[path = "work/many.rs"]

@@ -26,7 +26,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
 ///   There are flows ([`LEVEL_FLOWS`]). A job may have its copies sealed ([`LEVEL_SEALED`]),
 ///   or remove files of its source ([`LEVEL_REMOVALS`]). Nodes report processor time and memory of a divided job ([`LEVEL_USAGE`]),
-///   and that data of ended jobs has drained ([`LEVEL_DRAINED`]).
+///   and that data of ended jobs has drained ([`LEVEL_DRAINED`]). Jobs of a family give a node the same items ([`LEVEL_AFFINITY`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -140,6 +140,9 @@ pub const LEVEL_USAGE: u32 = 6;
 
 /// From this level on, [`JobOp::Drained`] exists.
 pub const LEVEL_DRAINED: u32 = 6;
+
+/// From this level on, a node leases for each job of a family the same items first.
+pub const LEVEL_AFFINITY: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

@@ -5,10 +5,11 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Reader;
 use super::row::{self, JOB_COLUMNS, committed_level, object_by_id};
+use crate::affinity::Crew;
 use crate::bounds::STOPS_WITHIN_MS;
 use crate::fault::Fault;
 use crate::model::{
-    AttemptOutcome, Child, Job, JobState, LEVEL_STOPS, Object as _, RelayKey, Timestamp,
+    AttemptOutcome, Child, Job, JobState, LEVEL_STOPS, Object as _, RelayKey, Timestamp, Work,
 };
 
 /// Relays to one child that are read at once. `jobs` submits fewer.
@@ -156,4 +157,12 @@ pub(crate) fn is_parent(db: &Connection, job: &str) -> rusqlite::Result<bool> {
 pub(crate) fn parent_of(db: &Connection, job: &str) -> rusqlite::Result<Option<String>> {
     let child = object_by_id::<Child>(db, job)?;
     Ok(child.map(|child| child.parent))
+}
+
+/// The nodes that lease items of a job of a family, seen from one of them; `None` of another job.
+pub(crate) fn crew_of(db: &Connection, work: &Work, node: &str) -> rusqlite::Result<Option<Crew>> {
+    let parent = parent_of(db, &work.job)?;
+    let senders = work.pairs.iter().filter(|pair| !pair.to.is_empty());
+    let names = senders.map(|pair| pair.node.as_str());
+    Ok(parent.map(|parent| Crew::new(&parent, node, names)))
 }

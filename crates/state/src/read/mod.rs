@@ -23,7 +23,9 @@ pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
 pub use details::{Details, JobDetails};
 pub use families::Families;
-pub(crate) use families::{children_of, gathers, is_destination_taken, is_parent, parent_of};
+pub(crate) use families::{
+    children_of, crew_of, gathers, is_destination_taken, is_parent, parent_of,
+};
 pub(crate) use jobs::moved_of;
 pub use jobs::{Agreed, GuestJobs, JobAmounts, Kept};
 pub use lists::{AuditFilter, AuditLine};

@@ -1,9 +1,11 @@
 //! Owns reading the work of divided jobs. Does not change it.
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::Reader;
+use super::families::crew_of;
 use super::row::{json, to_u64};
+use crate::affinity::{Crew, LOOKED_AT_MAX, Spot};
 use crate::fault::Fault;
 use crate::model::Work;
 use crate::seal;
@@ -86,6 +88,34 @@ impl Works<'_> {
         })
     }
 
+    /// Whether an item of this work can be leased that this node leases before others. In a job of no family, that is any item.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn has_own_ready(self, work: &Work, node: &str) -> Result<bool, Fault> {
+        self.0.with(|db| {
+            let Some(crew) = crew_of(db, work, node)? else {
+                return Ok(true);
+            };
+            // No node comes first for assembles and closes.
+            let is_common: bool = db
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM work JOIN work_items ON work = id \
+                     WHERE job = ?1 AND state = 0 AND kind IN (0, 3))",
+                )?
+                .query_row([&work.job], |row| row.get(0))?;
+            if is_common && work.targets.is_fenced() {
+                return Ok(true);
+            }
+            for kind in [1, 2] {
+                if has_own(db, &crew, &work.job, kind)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
     /// Whether a node holds an item of the job's work.
     ///
     /// # Errors
@@ -145,6 +175,28 @@ impl Works<'_> {
             .query_row([job], |row| to_u64(row, 0))
         })
     }
+}
+
+/// Whether a ready item of this kind, parts or scans, is the node's own.
+fn has_own(db: &Connection, crew: &Crew, job: &str, kind: i64) -> rusqlite::Result<bool> {
+    let mut statement = db.prepare_cached(
+        "SELECT root, path, piece, bytes FROM work JOIN work_items ON work = id \
+         WHERE job = ?1 AND kind = ?2 AND state = 0 ORDER BY bytes DESC, number LIMIT ?3",
+    )?;
+    let mut rows = statement.query(params![job, kind, LOOKED_AT_MAX])?;
+    while let Some(row) = rows.next()? {
+        let path: Vec<u8> = row.get(1)?;
+        let spot = Spot {
+            root: row.get(0)?,
+            path: &path,
+            piece: to_u64(row, 2)?,
+            bytes: to_u64(row, 3)?,
+        };
+        if crew.is_own(spot) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The work of a job.

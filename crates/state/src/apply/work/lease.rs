@@ -4,14 +4,17 @@
 use std::cmp::Reverse;
 
 use godwit_seeded::{STEP, mix};
+use rusqlite::Connection;
 
 use super::super::{Context, Stop, sql};
 use super::rows::{self, Kind, Row, WorkRow};
+use crate::affinity::{Crew, LOOKED_AT_MAX, Spot};
 use crate::bounds;
 use crate::model::{
-    Effect, LEVEL_REST, Pair, TakeWork, Task, WORK_PATHS_BYTES_MAX, WorkItem, WorkPart, WorkPath,
+    Effect, LEVEL_AFFINITY, LEVEL_REST, Pair, TakeWork, Task, WORK_PATHS_BYTES_MAX, WorkItem,
+    WorkPart, WorkPath,
 };
-use crate::read::committed_level;
+use crate::read::{committed_level, crew_of};
 
 /// If more items than this are ready, besides scans, no scan is leased, because scans would find more of them.
 const READY_MAX: i64 = 10_000;
@@ -26,7 +29,8 @@ const fn scattered(number: u64) -> u64 {
     mix(number.wrapping_add(STEP))
 }
 
-/// Leases items to a node: first files that can be assembled, then large parts, then scans. A close is leased alone.
+/// Leases items to a node: first files that can be assembled, then large parts, then scans. A close is leased alone. For a job of a family,
+/// items that another node gets first are leased if there is nothing else.
 pub(super) fn lease(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -35,61 +39,51 @@ pub(super) fn lease(
     bounds::name("node", &take.runner.node)?;
     bounds::name("instance", &take.runner.instance)?;
     let lease = context.index;
-    let mut items = Vec::new();
+    let mut basket = Basket::default();
+    let level = committed_level(context.db)?;
     // Below this level, a resting node could lease, and parts were leased in the order of the file.
-    let is_new = committed_level(context.db)? >= LEVEL_REST;
+    let is_new = level >= LEVEL_REST;
     let sends = |pair: &&Pair| !is_new || !pair.to.is_empty();
     let pairs = work.work.pairs.iter().filter(sends);
     let is_paired = pairs.clone().any(|pair| pair.node == take.runner.node);
     let nodes = pairs.count().max(1);
     if !is_paired {
+        let items = basket.items;
         return Ok(Effect::Leased { lease, items });
     }
-    let mut paths = 0;
-    let mut parts = 0;
     let is_fenced = work.work.targets.is_fenced();
-    let assembles_max = if is_fenced { ASSEMBLES_MAX } else { 0 };
-    for row in rows::ready(context.db, work.id, Kind::Assemble, assembles_max)? {
-        let held = rows::parts_of(context.db, work.id, row.number)?;
-        if !items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
-            break;
-        }
-        parts += held.len();
-        push(&mut items, &mut paths, &row, held);
+    if is_fenced {
+        assembles(context, work, &mut basket)?;
     }
-    // A node gets at most an even share of the ready items, so that the last items are spread over all nodes.
-    let mut bytes = 0_u64;
-    let mut waiting = rows::ready(context.db, work.id, Kind::Part, limit(LEASED_MAX))?;
-    // Among parts of the same size: an eavesdropper on one link cannot tell which parts of a file pass there.
-    if is_new {
-        waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
-    }
-    let share = waiting.len().div_ceil(nodes);
-    for row in waiting.into_iter().take(share) {
-        bytes = bytes.saturating_add(row.bytes);
-        if (bytes > take.bytes_max && bytes > row.bytes) || is_full(&items, paths) {
-            break;
-        }
-        push(&mut items, &mut paths, &row, Vec::new());
-    }
-    if !rows::has_more_ready(context.db, work.id, READY_MAX)? {
-        let scans = usize::try_from(take.scans_max).unwrap_or(LEASED_MAX);
-        let looked_at = limit(scans.saturating_mul(nodes).min(LEASED_MAX));
-        let waiting = rows::ready(context.db, work.id, Kind::Scan, looked_at)?;
-        let share = waiting.len().div_ceil(nodes).min(scans);
-        for row in waiting.into_iter().take(share) {
-            if is_full(&items, paths) {
-                break;
-            }
-            push(&mut items, &mut paths, &row, Vec::new());
-        }
+    let crew = match level >= LEVEL_AFFINITY {
+        true => crew_of(context.db, &work.work, &take.runner.node)?,
+        false => None,
+    };
+    let order = match (crew, is_new) {
+        (Some(crew), _) => Order::Family(crew),
+        (None, true) => Order::Scattered(lease),
+        (None, false) => Order::Found,
+    };
+    let ready = Ready {
+        db: context.db,
+        work,
+        order,
+        nodes,
+    };
+    let (parts, scans) = (ready.parts()?, ready.scans(take)?);
+    basket.add_parts(&parts.own, parts.share, take.bytes_max);
+    basket.add_scans(&scans.own, scans.share);
+    if basket.items.is_empty() {
+        basket.add_parts(&parts.others, parts.share, take.bytes_max);
+        basket.add_scans(&scans.others, scans.share);
     }
     let waits = work.work.closes_alone() && rows::is_closing(context.db, work.id)?;
-    if items.is_empty() && is_fenced && !waits {
+    if basket.items.is_empty() && is_fenced && !waits {
         for row in rows::ready(context.db, work.id, Kind::Close, 1)? {
-            push(&mut items, &mut paths, &row, Vec::new());
+            basket.push(&row, Vec::new());
         }
     }
+    let items = basket.items;
     for item in &items {
         rows::give(context.db, work.id, item.number, lease, &take.runner)?;
     }
@@ -97,44 +91,170 @@ pub(super) fn lease(
     Ok(Effect::Leased { lease, items })
 }
 
-fn is_full(items: &[WorkItem], paths: usize) -> bool {
-    items.len() >= LEASED_MAX || paths >= WORK_PATHS_BYTES_MAX
+fn assembles(context: &Context<'_>, work: &WorkRow, basket: &mut Basket) -> Result<(), Stop> {
+    let mut parts = 0;
+    for row in rows::ready(context.db, work.id, Kind::Assemble, ASSEMBLES_MAX)? {
+        let held = rows::parts_of(context.db, work.id, row.number)?;
+        if !basket.items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
+            break;
+        }
+        parts += held.len();
+        basket.push(&row, held);
+    }
+    Ok(())
 }
 
-fn push(items: &mut Vec<WorkItem>, paths: &mut usize, row: &Row, parts: Vec<WorkPart>) {
-    *paths += row.path.len();
-    let path = WorkPath(row.path.clone());
-    let task = match row.kind {
-        Kind::Assemble => Task::Assemble {
-            path,
-            generation: row.generation,
-            parts,
-        },
-        Kind::Part => Task::Part {
-            path,
-            offset: row.piece,
-            bytes: row.bytes,
-            generation: row.generation,
-        },
-        Kind::Scan => Task::Scan {
-            path,
-            share: u32::try_from(row.piece).unwrap_or(u32::MAX),
-            shares: u32::try_from(row.pieces).unwrap_or(u32::MAX),
-        },
-        // In a close, the bytes count the directories that it has left to other closes.
-        Kind::Close if row.path.is_empty() && row.pieces <= 1 && row.bytes == 0 => Task::Close {},
-        Kind::Close => Task::Region {
-            path,
-            share: u32::try_from(row.piece).unwrap_or(u32::MAX),
-            shares: u32::try_from(row.pieces.max(1)).unwrap_or(u32::MAX),
-            flat: row.bytes > 0,
-        },
-    };
-    items.push(WorkItem {
-        number: row.number,
+/// The order in which parts and scans are leased.
+enum Order {
+    /// In the order in which they were found, the largest first.
+    Found,
+    /// The same, and parts of one size in random order: an eavesdropper on one link cannot tell which parts of a file pass there.
+    Scattered(u64),
+    /// In the order of all jobs of a family, the node's own items first.
+    Family(Crew),
+}
+
+/// The ready items of a job, for one node.
+struct Ready<'a> {
+    db: &'a Connection,
+    work: &'a WorkRow,
+    order: Order,
+    /// Nodes that lease items.
+    nodes: usize,
+}
+
+/// Ready items of one kind.
+#[derive(Default)]
+struct Rows {
+    own: Vec<Row>,
+    /// Items that other nodes get first.
+    others: Vec<Row>,
+    /// An even share of all: the last items are spread over all nodes.
+    share: usize,
+}
+
+impl Ready<'_> {
+    fn parts(&self) -> Result<Rows, Stop> {
+        self.rows(Kind::Part, LEASED_MAX)
+    }
+
+    fn scans(&self, take: &TakeWork) -> Result<Rows, Stop> {
+        if rows::has_more_ready(self.db, self.work.id, READY_MAX)? {
+            return Ok(Rows::default());
+        }
+        let scans = usize::try_from(take.scans_max).unwrap_or(LEASED_MAX);
+        let looked_at = scans.saturating_mul(self.nodes).min(LEASED_MAX);
+        let rows = self.rows(Kind::Scan, looked_at)?;
+        Ok(Rows {
+            share: rows.share.min(scans),
+            ..rows
+        })
+    }
+
+    fn rows(&self, kind: Kind, looked_at: usize) -> Result<Rows, Stop> {
+        let looked_at = match self.order {
+            Order::Family(_) => LOOKED_AT_MAX.into(),
+            Order::Found | Order::Scattered(_) => limit(looked_at),
+        };
+        let mut ready = rows::ready(self.db, self.work.id, kind, looked_at)?;
+        let share = ready.len().div_ceil(self.nodes);
+        let (own, others) = match &self.order {
+            Order::Family(crew) => {
+                let portion = crew.portion(ready, spot);
+                (portion.own, portion.others)
+            }
+            Order::Scattered(lease) if kind == Kind::Part => {
+                ready.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
+                (ready, Vec::new())
+            }
+            Order::Found | Order::Scattered(_) => (ready, Vec::new()),
+        };
+        Ok(Rows { own, others, share })
+    }
+}
+
+fn spot(row: &Row) -> Spot<'_> {
+    Spot {
         root: row.root,
-        task,
-    });
+        path: &row.path,
+        piece: row.piece,
+        bytes: row.bytes,
+    }
+}
+
+/// The items of a lease.
+#[derive(Default)]
+struct Basket {
+    items: Vec<WorkItem>,
+    /// Bytes of their paths.
+    paths: usize,
+    /// Bytes of the parts among them.
+    bytes: u64,
+}
+
+impl Basket {
+    fn is_full(&self) -> bool {
+        self.items.len() >= LEASED_MAX || self.paths >= WORK_PATHS_BYTES_MAX
+    }
+
+    /// Adds parts of at most `bytes_max`, but for the first part.
+    fn add_parts(&mut self, rows: &[Row], most: usize, bytes_max: u64) {
+        for row in rows.iter().take(most) {
+            self.bytes = self.bytes.saturating_add(row.bytes);
+            let is_first = self.bytes <= row.bytes;
+            if (self.bytes > bytes_max && !is_first) || self.is_full() {
+                break;
+            }
+            self.push(row, Vec::new());
+        }
+    }
+
+    fn add_scans(&mut self, rows: &[Row], most: usize) {
+        for row in rows.iter().take(most) {
+            if self.is_full() {
+                break;
+            }
+            self.push(row, Vec::new());
+        }
+    }
+
+    fn push(&mut self, row: &Row, parts: Vec<WorkPart>) {
+        self.paths += row.path.len();
+        let path = WorkPath(row.path.clone());
+        let task = match row.kind {
+            Kind::Assemble => Task::Assemble {
+                path,
+                generation: row.generation,
+                parts,
+            },
+            Kind::Part => Task::Part {
+                path,
+                offset: row.piece,
+                bytes: row.bytes,
+                generation: row.generation,
+            },
+            Kind::Scan => Task::Scan {
+                path,
+                share: u32::try_from(row.piece).unwrap_or(u32::MAX),
+                shares: u32::try_from(row.pieces).unwrap_or(u32::MAX),
+            },
+            // In a close, the bytes count the directories that it has left to other closes.
+            Kind::Close if row.path.is_empty() && row.pieces <= 1 && row.bytes == 0 => {
+                Task::Close {}
+            }
+            Kind::Close => Task::Region {
+                path,
+                share: u32::try_from(row.piece).unwrap_or(u32::MAX),
+                shares: u32::try_from(row.pieces.max(1)).unwrap_or(u32::MAX),
+                flat: row.bytes > 0,
+            },
+        };
+        self.items.push(WorkItem {
+            number: row.number,
+            root: row.root,
+            task,
+        });
+    }
 }
 
 fn limit(count: usize) -> i64 {
