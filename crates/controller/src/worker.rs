@@ -6,6 +6,7 @@
 mod close;
 mod count;
 mod finds;
+mod first;
 mod hung;
 mod leased;
 mod memory;
@@ -34,6 +35,7 @@ use crate::lease_transfer::{AtFault, Flight, LeaseTransfer, Steering};
 use crate::pace::{Left, Pace, Took};
 use crate::{Node, measure};
 pub(crate) use count::found_by;
+use first::OthersFirst;
 use leased::{LeaseOutcome, Leased, back, is_paced, trouble};
 #[cfg(test)]
 pub(crate) use reads::OTHERS_FIRST;
@@ -155,6 +157,7 @@ impl JobContext<'_> {
         let (job, name) = (self.job, &self.node.runner.node);
         let mut has_looked = false;
         let (began, mut pace) = (Instant::now(), Pace::new());
+        let mut others_first = OthersFirst::default();
         let mut fenced_since = None;
         while self.goes_on() {
             let work = match works.of(job) {
@@ -175,6 +178,7 @@ impl JobContext<'_> {
             let is_paired = pair.is_some_and(|pair| !pair.to.is_empty());
             let may_lease = is_paired && is_ready && work.trouble.is_none();
             if !may_lease || (self.node.hangs)() {
+                others_first.nothing();
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
@@ -195,6 +199,11 @@ impl JobContext<'_> {
                     continue;
                 }
                 has_looked = true;
+            }
+            let has_own = works.has_own_ready(&work, name).unwrap_or(true);
+            if others_first.waits(began.elapsed(), has_own) {
+                thread::sleep(LOOK_EVERY);
+                continue;
             }
             pace.saw(began.elapsed(), work.counts.scans + work.counts.parts);
             let Some(wanted) = pace.next(began.elapsed(), self.left(&work)) else {
