@@ -67,8 +67,7 @@ fn scan_root(state: &mut State, id: &str, finds: Vec<Found>) {
     work_of(state, id, settle(lease, "node1", &[(number, done())]));
 }
 
-/// The tasks that each node gets until none is left. The nodes lease in turn. Before it takes one of another node's, a node has none of
-/// its own.
+/// The tasks that each node gets until none is left. The nodes lease in turn.
 fn tasks(state: &mut State, id: &str) -> [Vec<Task>; 2] {
     let mut tasks = [Vec::new(), Vec::new()];
     loop {
