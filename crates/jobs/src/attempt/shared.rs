@@ -146,3 +146,61 @@ impl Drop for Sharing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use godwit_state::{Actor, Command, FEATURE_LEVEL, NewFamily, Op, Role, Store};
+
+    use super::*;
+    use crate::basis::examples::new_job;
+
+    /// A family `m` to two sites, and a lone job `s`.
+    fn jobs() -> (tempfile::TempDir, Reader) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("state.db");
+        let mut store = Store::open(&path).expect("open");
+        let new = |id: &str| new_job(id, HERE, ("siteB", &format!("/all/{id}/")));
+        let ops = [
+            Op::Level(FEATURE_LEVEL),
+            Op::SubmitFamily(Box::new(NewFamily {
+                parent: new("m0"),
+                children: ["m1", "m2"].map(new).to_vec(),
+            })),
+            Op::Submit(Box::new(new("s"))),
+        ];
+        for (index, op) in (1..).zip(ops) {
+            let alice = Actor {
+                name: "alice".to_owned(),
+                role: Some(Role::Operator),
+                ..Actor::default()
+            };
+            let command = Command::new(Timestamp(1), alice, op);
+            let done = store.apply(index, &command).expect("applied");
+            done.expect("taken");
+        }
+        (directory, Reader::new(path))
+    }
+
+    #[test]
+    fn a_family_shares_reads_until_its_last_attempt_and_worker_end() {
+        let (_directory, reader) = jobs();
+        let sources = SharedSources::default();
+        let share = |id: &str, is_worker: bool| {
+            let job = reader.job(id).expect("read").expect("there");
+            let moment = ("node1", Timestamp(2));
+            let sharing = sources.share(&reader, &job, moment, is_worker);
+            sharing.expect("read")
+        };
+        assert!(share("s", false).is_none() && share("s", true).is_none());
+        let attempt = share("m1", false).expect("a family");
+        let worker = share("m1", true).expect("the same");
+        let other = share("m2", true).expect("the same");
+        assert_eq!(sources.0.lock().expect("whole").len(), 1);
+        drop(attempt);
+        assert!(worker.lasting_seat().is_some());
+        drop(other);
+        assert!(worker.lasting_seat().is_some());
+        drop(worker);
+        assert!(sources.0.lock().expect("whole").is_empty());
+    }
+}
