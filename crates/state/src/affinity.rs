@@ -52,6 +52,11 @@ impl Crew {
         }
     }
 
+    /// Whether no other node leases items.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.others.is_empty()
+    }
+
     /// Whether the node gets the item before others.
     pub(crate) fn is_own(&self, spot: Spot<'_>) -> bool {
         self.wins(self.number(spot))

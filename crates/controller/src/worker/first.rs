@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-/// How long an idle node waits for others. Nodes begin a job, and look for items, within less.
+/// How long an idle node waits for others. Nodes join a job, and look for items, within less.
 const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The patience of an idle node.

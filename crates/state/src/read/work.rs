@@ -7,7 +7,7 @@ use super::families::crew_of;
 use super::row::{json, to_u64};
 use crate::affinity::{Crew, LOOKED_AT_MAX, Spot};
 use crate::fault::Fault;
-use crate::model::Work;
+use crate::model::{Node, Object as _, Work};
 use crate::seal;
 
 const COLUMNS: &str = seal::WORK_AND_SUM;
@@ -89,6 +89,7 @@ impl Works<'_> {
     }
 
     /// Whether an item of this work can be leased that this node leases before others. In a job of no family, that is any item.
+    /// Before the first lease of a job, other nodes of the cluster may still join.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -97,6 +98,9 @@ impl Works<'_> {
             let Some(crew) = crew_of(db, work, node)? else {
                 return Ok(true);
             };
+            if crew.is_alone() && work.counts.leases == 0 && has_others(db, node)? {
+                return Ok(false);
+            }
             // No node comes first for assembles and closes.
             let is_common: bool = db
                 .prepare_cached(
@@ -175,6 +179,12 @@ impl Works<'_> {
             .query_row([job], |row| to_u64(row, 0))
         })
     }
+}
+
+/// Whether the cluster has other nodes.
+fn has_others(db: &Connection, node: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT EXISTS (SELECT 1 FROM objects WHERE kind = ?1 AND id <> ?2)")?
+        .query_row([Node::KIND, node], |row| row.get(0))
 }
 
 /// Whether a ready item of this kind, parts or scans, is the node's own.

@@ -1,17 +1,26 @@
 //! Tests the leases of two jobs of one family: a node gets the same items of both first, in one order.
 //! See the tests of the rule for nodes of unequal rates.
 
-use godwit_state::NewFamily;
+use godwit_state::{Change, NewFamily, Node};
 
+use super::support::nodes::node;
 use super::support::{job_command, place};
 use super::*;
 
 const CHILDREN: [&str; 2] = ["f1", "f2"];
 const NODES: [&str; 2] = ["node1", "node2"];
 
-/// Two jobs of one parent with open work.
-fn family() -> State {
+/// Two jobs of one parent with open work, in a cluster of these nodes.
+fn family(nodes: &[&str]) -> State {
     let mut state = State::new();
+    for (number, name) in (1..).zip(nodes) {
+        let row = Node {
+            level: FEATURE_LEVEL,
+            admins: Vec::new(),
+            ..node(name, number)
+        };
+        state.op(0, Op::Node(Change::Put(row))).expect("put");
+    }
     raise(&mut state);
     let new = |id: &str| {
         let mut new = new_job(id);
@@ -84,7 +93,7 @@ fn tasks(state: &mut State, id: &str) -> [Vec<Task>; 2] {
 
 #[test]
 fn a_node_leases_the_same_items_of_each_job_in_one_order() {
-    let mut state = family();
+    let mut state = family(&NODES);
     let scans = (0..40).map(|at| scan(&format!("d{at:02}"), 1));
     let mut finds: Vec<Found> = scans.chain([file("big", 16 * PART)]).collect();
     let mut all = Vec::new();
@@ -112,7 +121,7 @@ fn a_node_leases_the_same_items_of_each_job_in_one_order() {
 
 #[test]
 fn one_node_gets_an_item_first_and_the_other_one_if_it_asks() {
-    let mut state = family();
+    let mut state = family(&NODES);
     let first = |state: &State, id: &str| NODES.map(|node| has_own(state, id, node));
     let of_one = first(&state, "f1");
     assert!(of_one == [true, false] || of_one == [false, true]);
@@ -125,4 +134,30 @@ fn one_node_gets_an_item_first_and_the_other_one_if_it_asks() {
     let mut lone = divided();
     raise(&mut lone);
     assert_eq!(first(&lone, "job"), [true, true]);
+}
+
+#[test]
+fn a_node_that_begins_a_job_waits_for_the_other_nodes_of_its_cluster() {
+    for nodes in [&NODES[..1], &NODES[..]] {
+        let mut state = family(nodes);
+        let WorkOp::Pairs(mut set) = pairs(1) else {
+            panic!("pairs");
+        };
+        set.pairs.retain(|pair| pair.node == "node1");
+        work_of(&mut state, "f1", WorkOp::Pairs(set));
+        assert_eq!(has_own(&state, "f1", "node1"), nodes.len() == 1);
+        let (lease, items) = lease_of(&mut state, "f1", "node1");
+        let [root] = items.as_slice() else {
+            panic!("{items:?}");
+        };
+        let finds = vec![scan("d", 1)];
+        let found = WorkOp::Found {
+            number: root.number,
+            lease,
+            finds,
+        };
+        work_of(&mut state, "f1", found);
+        // The others had their time.
+        assert!(has_own(&state, "f1", "node1"));
+    }
 }
