@@ -22,4 +22,5 @@ scripts/man.sh "$stage/godwit" "$stage/man" >/dev/null
 for shell in bash zsh fish; do
     "$stage/godwit" completions "$shell" >"$stage/completions/godwit.$shell"
 done
+# shellcheck disable=SC2086  # several flags
 "$deb" --quiet --package godwit --no-build --locked --output target/package/ ${PACKAGE_FLAGS:-}

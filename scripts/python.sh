@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python client, installs that wheel, and checks it: format, lints, types, and tests with a real node.
-# Keeps everything in target/python. Nothing is skipped unless the closing lines name it.
+# Builds the source package of the Python client, and from that the wheel. Installs the wheel and checks it: format, lints, types, and
+# tests with a real node. Keeps everything in target/python. Nothing is skipped unless the closing lines name it.
 # usage: python.sh [ARGUMENTS OF pytest], for example: python.sh -k test_events
 # With GODWIT_EXAMPLE_TOOLS=1, each example also runs with its tool, in an environment for that tool alone: their needs differ. A list of
 # tools chooses some: GODWIT_EXAMPLE_TOOLS="snakemake prefect".
@@ -31,9 +31,9 @@ fi
 bin=$environment/bin
 
 rm -rf "$made/wheel"
-"$bin/python" -m build --quiet --wheel --no-isolation --outdir "$made/wheel" python
+"$bin/python" -m build --quiet --no-isolation --outdir "$made/wheel" python
 wheel=$(echo "$made"/wheel/*.whl)
-"$bin/pip" install --quiet --no-compile --disable-pip-version-check "$wheel[progress,mcp,evaluate]"
+"$bin/pip" install --quiet --no-compile --disable-pip-version-check "${wheel}[progress,mcp,evaluate]"
 # The same version may have other contents than the wheel that was there.
 "$bin/pip" install --quiet --no-compile --disable-pip-version-check --no-deps --force-reinstall "$wheel"
 echo "$wanted" >"$environment/wanted"
