@@ -183,11 +183,7 @@ impl<'a> Sources<'a> {
         let bytes = path.as_os_str().as_bytes();
         let follow = bytes.ends_with(b"/");
         let missing = |error: std::io::Error| {
-            let why = format!(
-                "{}: {error}; check the source's name{}",
-                path.display(),
-                hint(bytes)
-            );
+            let why = format!("{}: {error}{}", path.display(), hint(bytes));
             LocalError::new(code_of(&error), why)
         };
         let meta = if follow {

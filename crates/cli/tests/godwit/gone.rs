@@ -264,7 +264,7 @@ fn through_ssh_it_is_the_same() {
     let failed = ["below", "closed", "file", "inside", "missing"].map(|name| format!("to/{name}"));
     assert_eq!(outcome.expect(3, "partial").failed(), failed);
     outcome
-        .says("check the source's name")
+        .says("No such file or directory")
         .says("permission denied");
     assert_eq!(fs::read(far.path("to/a")).expect("there"), b"alpha");
     assert_eq!(fs::read(far.path("to/d/x")).expect("there"), b"x");
@@ -291,7 +291,7 @@ fn through_ssh_it_is_the_same() {
     far.cp(&["far:missing", "far:locked/inside", "none/"])
         .expect(1, "failed")
         .says("missing")
-        .says("check the source's name");
+        .says("No such file or directory");
 
     let opened = fs::Permissions::from_mode(0o700);
     for name in ["file", "locked", "closed"] {

@@ -79,6 +79,9 @@ fn a_missing_source_is_noticed_before_the_node_is_asked() {
     let address = listener.local_addr().expect("bound").to_string();
     let outcome = world.client(&["cp", "missing", &Rig::url_by(&address, "g")]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.said());
-    outcome.says("missing: ").says("check the source's name");
+    outcome
+        .says("missing: ")
+        .says("Check the names of the sources");
+    assert_eq!(outcome.said().matches("heck the").count(), 1);
     assert!(listener.accept().is_err(), "the node was asked");
 }

@@ -70,7 +70,7 @@ fn faults_of_either_machine_are_reported_here() {
     missing
         .expect(1, "failed")
         .says("nothing")
-        .says("check the source's name");
+        .says("No such file or directory");
     let nowhere = here.cp(&["far:file", "other:no/such/place"]);
     nowhere
         .expect(1, "failed")

@@ -161,7 +161,7 @@ fn paths_mean_what_the_user_there_would_mean() {
     missing
         .expect(1, "failed")
         .says("nothing")
-        .says("check the source's name");
+        .says("No such file or directory");
     far.cp(&["far:*.txt", "."])
         .expect(1, "failed")
         .says("patterns in names are not expanded");
