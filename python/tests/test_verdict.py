@@ -28,6 +28,11 @@ LONG = os.environ.get("GODWIT_VERIFY_NETWORK")
 # The share of a packet on a cable that is TCP's payload, as `tc` counts packets.
 PAYLOAD = 1448 / 1514
 
+# The line of some tests is a program. Without a processor it shows a queue, or nothing at all: such a run is repeated.
+TRIES = 4
+# Before a run both nodes are idle. If more of the processors than this is busy, other work is there.
+QUIET = 0.25
+
 SHORT = """
 ends = [%s]
 
@@ -91,6 +96,22 @@ class Flawed:
             keep(Path(LONG), name, found)
         return found
 
+    def finds(self, cause: str, *given: Any) -> dict[str, Any]:
+        """The verdict with this cause. Other work on the processors can hide the cause, so the evaluation is repeated.
+
+        The test is skipped if other work ran before each try: then no try shows the flaw alone.
+        """
+        busy = []
+        for _ in range(TRIES):
+            shutil.rmtree(self.root / "out", ignore_errors=True)
+            found = self.verify(*given)
+            if found["lowest"]["cause"] == cause:
+                return found
+            busy.append(min(run["busy_before"] for run in self.runs()))
+        if min(busy) > QUIET:
+            pytest.skip(f"other work took {min(busy):.0%} of the processors or more before each run")
+        return found
+
     def runs(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.root / "out" / "runs.jsonl").read_text().splitlines()]
 
@@ -142,12 +163,7 @@ def test_a_slow_reader(flawed):
 def test_a_path_that_loses_packets(flawed):
     flawed.line("--loss", "1%")
     flawed.start()
-    # Where other work keeps the processors from the program that is the line, a queue stands before it: that run says nothing.
-    for _ in range(4):
-        shutil.rmtree(flawed.root / "out", ignore_errors=True)
-        found = flawed.verify("loss", "memory", "20GB", "seconds = 2")
-        if found["lowest"]["cause"] != "full":
-            break
+    found = flawed.finds("loss", "loss", "memory", "20GB", "seconds = 2")
     assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", "loss")
     assert "sent again" in found["lowest"]["text"]
     # A probe said how much is moved in that time.
@@ -160,7 +176,7 @@ def test_a_small_buffer(flawed, kind, cause):
     # Of data that goes to the far end. The way back has its usual buffers.
     paths.shrink_buffers(flawed.far if kind == "tcp_rmem" else flawed.near, kind, 64 << 10)
     flawed.start()
-    found = flawed.verify(kind, "memory", "50MB")
+    found = flawed.finds(cause, kind, "memory", "50MB")
     assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", cause)
     assert f"net.ipv4.{kind}" in found["lowest"]["text"]
 
