@@ -213,7 +213,7 @@ def test_the_evenness_against_the_number_of_nodes():
     assert "Evenness against nodes" in text and text.count("<svg") == 1 and "a disk tls streams=4" in text
     assert "0.800" in text and "1.000" in text
     assert "<svg" in part(page, "Rate against nodes")
-    # Elsewhere, the plan varies no number of nodes.
+    # The plan of ABOUT does not vary the number of nodes.
     assert "against nodes" not in report.page(ABOUT, runs({"nodes": pair}), [])
 
 

@@ -131,7 +131,7 @@ impl Worker {
         self.shared.steering.stop();
     }
 
-    /// Waits until it has ended.
+    /// Waits until the thread of the worker has ended.
     pub fn wait(self) {
         // A panic has been printed already. The node returns the items when it checks its leases.
         let _ = self.thread.join();

@@ -141,7 +141,8 @@ impl End {
         }
     }
 
-    /// The end that results when the other side stopped in good order: it may be available again soon.
+    /// The failure after the other side stopped in good order. It can be retried, because that side may be available again
+    /// soon.
     pub(crate) fn by_peer(reason: &str) -> Self {
         Self::Failed {
             code: ErrorCode::CANCELLED,

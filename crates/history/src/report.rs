@@ -131,7 +131,7 @@ fn watts(sample: &SampleView) -> Option<f64> {
 }
 
 fn joules_per_terabyte(samples: &[SampleView]) -> Option<f64> {
-    // By the rate: files that are found complete cost no transfer.
+    // The rate counts, not the delivered bytes: files that were already complete cost no transfer.
     let (mut joules, mut bytes) = (0.0, 0.0);
     for (before, sample) in steps(samples) {
         if let Some(watts) = watts(sample) {

@@ -72,7 +72,7 @@ impl Error {
 /// The caller's view of the work: a flag that stops it, a receiver of the bytes that it reads, and the memory that it may take.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Ends the work when it is true.
+    /// The work ends when this flag is true.
     pub stop: &'a AtomicBool,
     /// Is called by any thread with each amount of bytes.
     pub read: &'a (dyn Fn(u64) + Sync),

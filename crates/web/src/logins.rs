@@ -245,7 +245,7 @@ mod tests {
         assert!(logins.begin(&at("ada", "new"), now).is_err());
         let home = logins.begin(&at("ada", "home"), now).expect("allowed");
         assert!(!home.is_of_stranger() && good.is_of_stranger());
-        // Behind a proxy all come from one address; only the browser distinguishes them.
+        // Behind a proxy all users have one address. Only their browsers distinguish them.
         flood("home");
         assert!(logins.begin(&at("ada", "home"), now).is_err());
         let with = |user, browser| Try {

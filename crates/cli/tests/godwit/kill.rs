@@ -14,7 +14,8 @@ use super::case::{Case, Direction, MIB};
 use super::data::{Seeded, first_seed, make_tree, write_file};
 use super::judge::assert_finals_whole;
 
-/// Written bytes that may not be durable at the receiver, and some blocks that came in past that limit at the same time.
+/// Most written bytes that the receiver may not have made durable: its limit, and blocks that were arriving when it was
+/// reached.
 const UNDURABLE: u64 = 160 * MIB;
 
 const MOMENTS: u64 = 50;

@@ -53,7 +53,7 @@ pub(crate) fn clip(text: &str) -> String {
     text
 }
 
-/// Whether this node judges the ends of a relay by this code. A site that gets data could name the giver falsely.
+/// Whether the code describes the end of a relay. Only this node gives it. A site that gets data could name the giver falsely.
 pub(crate) fn is_of_relay(code: &Code) -> bool {
     code.is_one_of(&[
         FailureCode::Relaying,

@@ -112,7 +112,7 @@ impl PartialOpen {
         let open = &mut self.open;
         if next.direction != open.direction || next.sources.is_empty() {
             return Err(WireError::Disagree {
-                what: "an OPEN and the one that follows it",
+                what: "an OPEN and the next OPEN of the same request",
             });
         }
         self.bytes += source_bytes(&next);

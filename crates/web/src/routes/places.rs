@@ -115,7 +115,8 @@ async fn stat(
     entry(ask(&app, caller, wishes, Question::Stat { path }).await?)
 }
 
-/// Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports.
+/// Lists the exports of a site with their free space, or only the export of the place. At another site only the usable exports
+/// are listed.
 #[utoipa::path(get, path = "/places/space", tag = "places", params(SpaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
 async fn space(
     Viewer(caller): Viewer,

@@ -69,7 +69,7 @@ fn figures_count_jobs_attempts_and_requests_by_bounded_labels() {
     wrong.get("/metrics").expect_problem(401, "bad_token");
 }
 
-/// A node reports the amounts of an attempt after the pause that ended it.
+/// A node reports the amounts of a paused attempt later than the pause.
 #[test]
 fn the_amounts_of_a_paused_and_resumed_job_are_counted() {
     let world = World::new();

@@ -11,7 +11,7 @@ impl State {
         idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
     }
 
-    /// True once for each last item: see [`Self::only_waits`].
+    /// True at the first call after each last item: see [`Self::only_waits`].
     pub(crate) fn is_drained(&mut self) -> bool {
         self.only_waits()
             && std::mem::replace(&mut self.drained_said, self.items.last_seq) != self.items.last_seq

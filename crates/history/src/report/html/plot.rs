@@ -29,7 +29,7 @@ const COLOURS: [&str; 8] = [
     "#2a9d8f", "#e9c46a", "#e76f51", "#457b9d", "#9b5de5", "#f15bb5", "#8d99ae", "#6a994e",
 ];
 
-/// Points of a line: one for each unit of the area is enough.
+/// Most points of a line: about one for each unit of the plot's width.
 const POINTS_MAX: usize = 300;
 
 /// Hosts that have plots. The figures of others are in the report as JSON.

@@ -38,9 +38,9 @@ pub(super) struct Boards {
 
 /// The step of a destination that can begin.
 enum Step {
-    /// It begins at the source.
+    /// The destination takes its data from the source.
     Source,
-    /// A relay to it was submitted, from this giver.
+    /// A relay from this giver to the destination was submitted.
     Takes(String),
     /// A round to it was submitted, from this giver.
     Round(String),

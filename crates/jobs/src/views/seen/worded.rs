@@ -3,7 +3,8 @@
 
 use godwit_api::rest::{JobState, JobView, Place};
 
-/// Whether the reason may be one of another site. A runner elsewhere gives reasons for these ends, and for the wait after a failure. A parent
+/// Whether another site may have written the reason of this job. A runner elsewhere gives reasons for these ends, and for the
+/// wait after a failure. A parent
 /// repeats the reason of a child, and waits for no attempt itself.
 pub(super) const fn may_be_foreign(job: &JobView) -> bool {
     let is_end = matches!(job.state, JobState::Partial | JobState::Failed);

@@ -97,8 +97,8 @@ fn an_error_reaches_all_who_waited_and_everybody_else_at_the_next_sync() {
     end.send(Ok(())).unwrap();
     let failure = disk.sync(&absent).join().unwrap().unwrap_err();
     assert_eq!(failure.errno, Errno::IO);
-    // The failure is reported until it is accepted (`believe`), because another thread of the storage may
-    // have got it.
+    // Each sync reports the failure until `believe` accepts it. The kernel may have reported it to another thread of the
+    // storage.
     end.send(Ok(())).unwrap();
     assert!(disk.sync(&absent).join().unwrap().is_err());
     absent.store(failure.number, Ordering::SeqCst);
