@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One site with a transfer buffer sends a data set to three sites with one read. One of them is killed on the way, and takes its data from
-# another one. A second round comes from the buffer.
+# One site with a transfer buffer sends a data set to three sites with one read. One site is killed during the transfer, and
+# then takes its data from another site. A second round comes from the buffer.
 # Leaves nothing behind: keys, data and state are in a temporary directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."

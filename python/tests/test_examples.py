@@ -138,7 +138,7 @@ def bare(*_: object, **__: object):
 
 
 def test_a_task_that_is_started_after_a_stop_runs_the_same_job_again(sites, client, monkeypatch):
-    """Of both tools only what the examples need of them stands in here: neither is installed everywhere."""
+    """Stands in for the two tools, because neither is installed everywhere. It has only the parts that the examples call."""
     monkeypatch.setenv("GODWIT_SOCKET", str(sites.a.socket))
     monkeypatch.syspath_prepend(str(EXAMPLES))
 

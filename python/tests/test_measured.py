@@ -330,7 +330,7 @@ def test_samples_of_each_node_of_a_divided_job_are_kept_under_its_name():
     switches = {site: value for site, name, value in found if name == "host_context_switches_per_second"}
     assert switches == {"here: n1": 1.0, "here: n2": 2.0, "here: n3": 4.0}
     assert ("here: n2", "bytes_per_second", 20.0) in found
-    # Of the node that receives from two, the figures of a time are kept once.
+    # Two nodes send to this node. Its figures of one moment are kept once.
     assert [one for one in found if one[0].startswith("siteB")] == [("siteB: m1", f"host_{name}", 3.0) for name in received]
 
 

@@ -43,8 +43,8 @@ pub fn is_same_directory(one: &[u64], other: &[u64]) -> bool {
     }
 }
 
-/// Returns the observations that differ from the majority. Of equally frequent ones, the one with the most entries counts, since a
-/// missing mount leaves an empty directory. A directory that cannot be read is odd.
+/// Returns the observations that differ from the majority. If two observations are equally frequent, the one with more entries
+/// counts, because a missing mount leaves an empty directory. A directory that cannot be read always differs.
 #[must_use]
 pub fn odd_ones(observations: &[&[u64]]) -> Vec<usize> {
     let like = |one: &[u64]| {

@@ -139,10 +139,11 @@ impl Site {
         nodes
     }
 
-    /// The nodes that serve the destination, as the asked node lists them. Of independent nodes each one answers for itself.
+    /// The nodes that serve the destination, as the asked node lists them. Independent nodes are asked one by one, and each
+    /// answers for itself.
     ///
     /// # Errors
-    /// The asked node refuses, or does not answer; of independent nodes each.
+    /// The asked node refuses or does not answer. With independent nodes: none answers.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Listed, Refusal> {
         match self.believed.independent.is_empty() {
             true => self.listed_by(asked),

@@ -335,7 +335,7 @@ fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
 }
 
 /// Assigns an open place of the destination to each source: its index in `open`. While another place is left out, a source keeps its place.
-/// Of several places, a source keeps the one that it sends to.
+/// A source that could have several places keeps the place to which it sends.
 fn ring(sent: &[Option<usize>], places: usize, open: &[usize]) -> Vec<usize> {
     let sources = sent.len();
     let of = |at: usize| {

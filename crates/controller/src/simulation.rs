@@ -93,7 +93,7 @@ struct Source {
     lease: Option<Lease>,
     at_fault: AtFault,
     reads: Reads,
-    /// It leases nothing until then.
+    /// The node leases nothing until this time.
     rests_until: f64,
     has_declined: bool,
 }

@@ -1,8 +1,9 @@
 //! Owns the claims of this node: which job's members may write below which destination, and until when. Does not end transfers (`keeper`)
 //! or answer questions (`ask`).
 //!
-//! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. Of an ended claim only the
-//! epoch, the path and its identities are remembered, so that an older epoch cannot return. They are forgotten when the table needs the
+//! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. Only the epoch,
+//! the path and its identities are remembered of an ended claim, so that an older epoch cannot return. They are forgotten when
+//! the table needs the
 //! entry.
 //!
 //! The lease of a claim ends by the monotonic clock of this machine, independently of the controller. A lease never restarts: a claim that

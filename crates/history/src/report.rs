@@ -30,7 +30,7 @@ pub struct Known {
     pub description: NewJob,
     /// The job of each destination, for a job with several.
     pub destinations: Vec<JobView>,
-    /// The first one first.
+    /// Oldest first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries in groups.
     pub failures: Vec<FailureGroup>,

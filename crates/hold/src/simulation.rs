@@ -77,7 +77,7 @@ struct Course {
 enum Event {
     /// A thread asks for its next block.
     Next(usize, usize),
-    /// A question is asked again. Of several such events of a question, the one with the last number counts.
+    /// A question is asked again. A question may have several such events: the one with the highest number counts.
     Again(AskId, u64),
     /// The storage has answered.
     Read(ReadId),

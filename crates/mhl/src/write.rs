@@ -185,7 +185,7 @@ fn directory_digests(
 /// A file under a temporary name, which gets its name when it is complete and safe from a power cut.
 pub(crate) struct Replacing {
     pub(crate) path: PathBuf,
-    /// The opened directory. It stays the same one if another gets its name.
+    /// The opened directory. The handle stays at this directory even if another directory gets its name.
     folder: OwnedFd,
     temporary: String,
     file: BufWriter<File>,

@@ -148,8 +148,8 @@ fn make_missing(path: &Path, bytes: u64, identity: &str) -> Result<(), String> {
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
 
-/// Refuses a place that other users of this machine can change or replace: the node would send what they put there as content of files. Of
-/// a missing place, the way to it counts.
+/// Refuses a place that other users of this machine can change or replace: the node would send what they put there as content
+/// of files. If the place is missing, the directories above it are checked.
 fn check(place: &Path) -> Result<(), String> {
     let (shown, own) = (place.display(), geteuid().as_raw());
     let meta = std::fs::metadata(place).ok();

@@ -72,7 +72,7 @@ fn a_node_submits_a_relay_between_destinations_of_one_job_and_no_other_job() {
     }));
     denied(&mut state, by(), of_ada, "job.submit");
     done(&mut state, by(), good());
-    // It steers the relay alone.
+    // The node changes the relay alone.
     let cancel = || JobOp::Cancel { comment: None };
     let of = |id: &str, op| Op::Job(id.to_owned(), op);
     denied(&mut state, by(), of("f2", cancel()), "job.cancel");

@@ -114,7 +114,7 @@ pub struct NodeInfo {
     pub settings: Vec<SettingWithOrigin>,
     /// Bytes that transfers of peers wrote here since the start of the node.
     pub received: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// Its transfer buffer, if it has one.
+    /// The transfer buffer of this node, if there is one.
     pub buffer: Option<Arc<dyn BufferControl>>,
     /// The buffers of the other nodes of its cluster; None where there is no cluster.
     pub mates: Option<Arc<dyn BufferMates>>,

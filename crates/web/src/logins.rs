@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(failures(&Logins::new(), now, sprayed), ADDRESS_BURST);
         let spread = (0..1000).map(|number| ("ada".to_owned(), numbered(number)));
         assert_eq!(failures(&Logins::new(), now, spread), USER_BURST);
-        // Of five nodes each has a fifth.
+        // Each of five nodes allows a fifth of the attempts.
         let logins = Logins::new();
         logins.share_among(5);
         assert_eq!(failures(&logins, now, same()), PAIR_BURST / 5);

@@ -411,7 +411,7 @@ fn bytes<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> u64 {
     attempts.fold(0, |sum, attempt| sum.saturating_add(attempt.moved.bytes))
 }
 
-/// Whether this site sends or receives the data of the job. Of other jobs it only follows the progress.
+/// Whether this site sends or receives the data of the job. For other jobs this site only follows the progress.
 fn is_of_here(job: &Job) -> bool {
     let mut places = job.sources.iter().chain([&job.destination]);
     places.any(|place| place.site == HERE)

@@ -191,7 +191,8 @@ pub trait AnswerBuffer: Send + Sync {
     /// The question names too much.
     fn answer(&self, question: &BufferQuestion) -> Result<BufferAnswer, Refusal>;
 
-    /// Whether the member with this identity serves the export, too. Then it can read the same files there itself.
+    /// Whether the member with this identity serves the export, too. A member that serves the export can read the same files
+    /// there itself.
     fn shares(&self, member: &str, export: &str) -> bool;
 }
 

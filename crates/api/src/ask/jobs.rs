@@ -190,7 +190,7 @@ pub struct ManifestAfter {
 /// A part of the manifest of a job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ManifestChunk {
-    /// The file that the bytes come from. A later attempt replaces it with another one.
+    /// The file that the bytes come from. A later attempt has another file.
     pub of: String,
     /// Length of the file in bytes.
     pub total: u64,

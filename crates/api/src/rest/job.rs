@@ -225,8 +225,8 @@ pub struct ProgressView {
     /// The source is still being scanned.
     #[serde(default)]
     pub scanning: bool,
-    /// The job reads again what jobs of the other destinations have read before, because it was slower. Of a job with several destinations:
-    /// any of them does.
+    /// The job reads again what jobs of the other destinations have read before, because it was slower. For a job with several
+    /// destinations: true if one of them reads again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub behind: bool,
     /// Number of attached streams.

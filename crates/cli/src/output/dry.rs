@@ -32,7 +32,7 @@ impl DryList {
     /// Returns the kept lines by the names of their entries, and keeps none of them.
     pub(crate) fn sorted(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
-        // Of one name, the order of the events stays: an entry is deleted before another is made.
+        // The events of one name keep their order: an entry is deleted before another one gets its name.
         lines.sort_by(|(one, _), (other, _)| one.cmp(other));
         lines.into_iter().map(|(_, line)| line).collect()
     }

@@ -148,7 +148,7 @@ impl PlainLines {
     }
 }
 
-/// The status of a transfer with failures. Of many entries that failed for one reason, only a few are named.
+/// The status of a transfer with failures. If many entries fail for one reason, only the first few are named.
 fn partial(failed: u64) -> String {
     match failed {
         0 => "partial; see the messages above".to_owned(),

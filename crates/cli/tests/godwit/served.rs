@@ -19,7 +19,7 @@ use super::rig::Rig;
 
 const FILE: usize = 5 * 1024 * 1024 + 77;
 const SMALL: usize = 3000;
-/// Of a small buffer.
+/// Size of an extent in a small buffer.
 const EXTENT: u64 = 1 << 20;
 
 /// Counts reads of the files in a directory.

@@ -202,7 +202,7 @@ fn attributes_of_a_file_without_write_permission_follow_those_of_the_source() {
                 assert_not_kept(rig.client(&sync).complete(), [0; 6]);
                 assert_archived(&rig.path("run"), at);
             }
-            // One attribute changes, one goes, one comes.
+            // One attribute changes, one is removed, and one is added.
             close(0o644);
             let value = format!("{mode}");
             let small = rig.path("run/d/small");

@@ -142,7 +142,7 @@ impl Here {
         let Some(asked) = known.map(|place| place.asked).or_else(|| wish.path.clone()) else {
             return Ok(Answer::Done {});
         };
-        // The claim may be set again as soon as it has ended. It then needs its mark.
+        // The claim may be set again as soon as it has ended. The claim then needs its mark.
         let _removal = claims.removal(wish.claim, &asked);
         if is_known {
             self.may_change(wish.claim, &holder.by, may)?;

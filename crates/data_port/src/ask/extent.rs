@@ -18,8 +18,8 @@ use crate::Shared;
 /// The longest time for which a question makes a file stay, as of a user.
 const KEEP_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Answers about the transfer buffer. A member acts for the users of the cluster, and has checked their rights. It gets contents only of an
-/// export that it serves, too: so it reads nothing that it does not reach itself.
+/// Answers about the transfer buffer. A member acts for the users of the cluster, and has checked their rights. A member gets
+/// contents only of an export that it also serves. So it reads nothing that it could not read itself.
 pub(super) fn about_buffer(
     shared: &Shared,
     (peer, is_member): (IdentityId, bool),

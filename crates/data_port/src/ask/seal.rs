@@ -85,8 +85,8 @@ pub(super) fn seal(
     }
 }
 
-/// Waits a moment for the files below that are in the transfer buffer: a history is made of what is in place. They drain before all
-/// others.
+/// Waits a moment for the files below that are in the transfer buffer: a history is made of what is in place. These files drain
+/// before all others.
 fn drained(found: &Found, sees_names: bool) -> Result<(), Refusal> {
     let Some(arrivals) = &found.arrivals else {
         return Ok(());

@@ -193,8 +193,8 @@ fn job(seen: &mut JobSeen, by: By<'_>) {
     seen.failures = groups(std::mem::take(&mut seen.failures));
 }
 
-/// Of a summary the known fields are left, because many values take far more memory than their text. If it is long or not whole, its
-/// figures are left.
+/// Reduces a summary to its known fields, because many values take far more memory than their text. A long or incomplete
+/// summary is reduced to its figures.
 fn summary(untrusted: Value) -> Option<Value> {
     if !untrusted.is_object() {
         return None;

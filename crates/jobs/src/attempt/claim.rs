@@ -11,8 +11,7 @@ use crate::basis::clock::random;
 const DRAWN_BITS: u32 = 48;
 
 /// The claim of a job: the same in all attempts, even after a crash. So an attempt takes over the claim of an earlier one, resumes its
-/// parts, and removes its leftovers. Others cannot guess it, and so
-/// cannot set it first.
+/// parts, and removes its leftovers. Other peers cannot guess the claim, and so cannot set it first.
 pub(crate) fn claim_of(reader: &Reader, job: &Job) -> ClaimId {
     let earlier = Agreed(reader).placed(&job.id).unwrap_or_default().tags;
     let level = Agreed(reader).level().unwrap_or(LEVEL_FIRST);

@@ -316,7 +316,7 @@ impl Workers {
             // Without a pair the node finishes its lease at the earlier rate.
             let limit = pair.map(|pair| pair.limit);
             if !workers.contains_key(&id) {
-                // By the rights of its beginning, and no wider ones later.
+                // The job keeps the rights that it had at its beginning, and never gets wider ones.
                 let at_start = RightsAtStart::of(&shared.rights, &job);
                 let started = start(shared, reader, &job, at_start)?;
                 workers.extend(started.map(|worker| (id.clone(), (worker, at_start))));

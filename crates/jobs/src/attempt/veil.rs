@@ -41,7 +41,7 @@ const MEMORY: [&[u8]; 2] = [b"mem:", b"null:"];
 pub(super) struct SiteNames(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl SiteNames {
-    /// Of the sites of a job.
+    /// The names of the sites of a job.
     pub(super) fn of(sites: &[Site]) -> Self {
         let names = sites.iter().flat_map(|site| {
             let others = site.nodes.iter().flat_map(|node| &node.peer.addresses);

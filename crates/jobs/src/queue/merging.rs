@@ -28,7 +28,7 @@ pub(crate) fn part(
     is_live: &dyn Fn(&str) -> bool,
 ) -> Result<Parted, JobsError> {
     let mut parted = Parted::default();
-    // Of each parent the children that may write to a destination of several.
+    // By parent: the children that may write to a shared destination.
     let mut families: HashMap<String, Vec<Job>> = HashMap::new();
     for job in due {
         let Some(parent) = Families(reader).parent(&job.id)? else {

@@ -47,7 +47,8 @@ const ALL_WITHIN: Duration = Duration::from_secs(30);
 /// Waiting jobs that one look sees: a page of the state.
 const JOBS_MAX: usize = 1_000;
 
-/// Sites that are dialled at once, nodes of one site, and sites that are dialled by one look. The first ones by name come first.
+/// Sites that are dialled at once, nodes of one site, and sites that are dialled by one look. Sites are taken in the order of
+/// their names.
 const AT_ONCE: usize = 8;
 const SITES_MAX: usize = 64;
 

@@ -81,7 +81,7 @@ fn a_running_job_whose_records_fill_the_room_of_its_user_ends() {
 fn a_node_that_works_on_a_divided_job_keeps_its_records_within_the_room() {
     let world = World::new();
     world.write("from/set/a", b"alpha");
-    // It begins no job itself.
+    // The node begins no job itself.
     let jobs = world.start(0);
     let propose = |op: Op| {
         let command = Command::new(godwit_jobs::now(), Actor::node("node2"), op);

@@ -95,7 +95,8 @@ pub(super) fn apply(
 }
 
 /// The attributes that the file system has accepted but does not keep. Once it has kept a mode and a time in a directory, only attributes
-/// that not every file system keeps are checked again. Of the mode, only the bits in `compared` count. Attributes in `lost` are not
+/// that not every file system keeps are checked again. Only the bits in `compared` count in the mode. Attributes in `lost` are
+/// not
 /// compared.
 fn read_back(
     target: &Target<'_>,

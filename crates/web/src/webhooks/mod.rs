@@ -238,7 +238,7 @@ impl DeliveryTurns {
         while self.webhooks.len() < AT_ONCE_MAX {
             let busy = |id: &str| self.webhooks.values().filter(|of| *of == id).count();
             let turn = |delivery: &PendingDelivery| self.turns.get(&delivery.webhook).copied();
-            // Of equal ones, the first in the list has been due longest.
+            // If several webhooks have waited equally long, the first delivery of the list has been due longest.
             let next = (0..waiting.len())
                 .filter(|at| busy(&waiting[*at].webhook) < AT_ONCE_EACH_MAX)
                 .min_by_key(|at| turn(&waiting[*at]));

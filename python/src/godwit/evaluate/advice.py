@@ -30,7 +30,7 @@ _MENDS = {
     "destination CPU": f"All cores of the destination are busy. {_NO_ENCRYPTION}",
     "limit": "A limit is in force: look at godwit node limits.",
 }
-# Of the network, by the causes of `verdict`.
+# Advice for the network, by the causes of `verdict`.
 _PATH_MENDS = {
     "full": "The path is full: only a faster one, or less other traffic, gives more.",
     "loss": "The path drops packets though no queue stands: look at cables, transceivers and policers (ethtool -S DEVICE), "
@@ -39,7 +39,7 @@ _PATH_MENDS = {
     "buffer": "As root at the sending end: sysctl -w net.ipv4.tcp_wmem='4096 16384 {most}'.",
     "interface": "One interface carries less than its sisters: look at its speed and cable (ethtool DEVICE).",
 }
-# Of a node whose cgroup kept it from the processors. The empty value takes the limit away.
+# Advice for a node whose cgroup kept it from the processors. The empty value takes the limit away.
 _CGROUP = (
     "The cgroup of the node has used up its processor time. As root there: systemctl set-property UNIT CPUQuota=, "
     "where UNIT is the service of the node."

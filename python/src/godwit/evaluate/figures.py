@@ -131,7 +131,7 @@ def lines(series: Series, x: str, y: str, *, log_x: bool = False) -> str:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_ylim(bottom=0)
-    # Of a single line, too, the name says what it is.
+    # A single line also has a legend with its name.
     _legend(axes, len(series) + 1)
     return _svg(figure)
 

@@ -29,8 +29,8 @@ _WATCH = {"name", "node", "socket", "token_file", "fingerprint"}
 BUFFER_FACTOR = "tcp_buffer"
 # Another one: the number of interfaces in use at each end of an emulated path.
 INTERFACES_FACTOR = "interfaces"
-# The number of nodes of each site that take part. At real sites it is the setting of a job. Of an emulated path it is the number
-# of nodes that take work at each end, and each of them has one interface.
+# The number of nodes of each site that take part. At real sites it is the setting of a job. On an emulated path it is the
+# number of nodes that take work at each end. Each of them has one interface.
 NODES_FACTOR = "nodes"
 _NODES_MAX = 1000
 # These are of an emulated path alone. Elsewhere, something else decides.

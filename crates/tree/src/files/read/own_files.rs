@@ -29,8 +29,8 @@ impl OwnFiles {
         Self(files.collect())
     }
 
-    /// Whether a scan found the file with this number in the order of `new`, and whether the file had other names. Those
-    /// names are left out too.
+    /// Whether a scan found the file with this number in the order of `new`, and whether the file had other names. The names of
+    /// such files are left out, too.
     pub fn met(&self, number: usize) -> (bool, bool) {
         self.0.get(number).map_or((false, false), |file| {
             let of = |flag: &AtomicBool| flag.load(Ordering::Relaxed);

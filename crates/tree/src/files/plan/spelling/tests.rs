@@ -365,7 +365,7 @@ fn a_named_destination_may_have_any_spelling() {
     assert_eq!(run.file("", "newer"), Verdict::Send);
     assert!(run.finish().is_empty());
     has(&storage, "in/README", "newer");
-    // One directory into another one.
+    // One directory is copied into another one.
     let mut run = Run::to(Arc::new(storage.clone()), "IN", &["dir"], None);
     assert_eq!(run.directory(""), Verdict::Done);
     assert_eq!(run.file("f", "newer"), Verdict::Send);
