@@ -57,7 +57,7 @@ def test_a_sealed_copy_is_good_for_the_other_program(card, kind):
     said = ascmhl(COMPLETE, "create", "-v", "-h", kind, copy)
     assert said.count("OK") == 4, said
     first, second = (path.read_text() for path in generations(copy))
-    # Both programs come to the same digests of directories.
+    # Both programs compute the same digests of directories.
     for name in ("roothash", "directoryhash"):
         assert digests_in(first, name) == digests_in(second, name) != []
     godwit(COMPLETE, "verify", "--extra", copy / "ascmhl", card)

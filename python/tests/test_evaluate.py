@@ -84,7 +84,7 @@ def test_a_plan_runs_is_resumed_and_leaves_tables(sites, arguments, tmp_path):
     asked = command(sites, *arguments, check=False)
     assert asked.returncode != 0 and "--yes" in asked.stderr
     assert "32 runs of 16 settings" in asked.stderr and "at least" in asked.stderr
-    # It asked before it made anything.
+    # The command asked before it made anything.
     assert not (sites.a.data / "evaluate").exists() and not (tmp_path / "out").exists()
     assert not (sites.b.data / "evaluate").exists()
     done = command(sites, *arguments, "--yes", "--keep-data")
@@ -181,7 +181,7 @@ def test_ready_made_plans_are_plans():
         # Those that are compared have a run more than a verdict needs; of a soak, only its time ends the runs.
         if name not in ("quick", "verify-network", "soak"):
             assert plan.repetitions > stats.FEWEST_PAIRS, name
-    # Of jobs of the same size, the first one done is not the last one only if there are several.
+    # The first and the last end of jobs of one size differ only if there are several jobs.
     sizes = plans.load("zx-sizes", places)
     assert sizes.factors["concurrent"] == [4]
 

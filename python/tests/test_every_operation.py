@@ -90,7 +90,7 @@ OF_A_JOB = [
     ("samples", []),
     ("work", []),
 ]
-# These are refused here, with these codes: what they name is not there.
+# Operations that are refused here, because their object does not exist, and the code of each refusal.
 REFUSED = {
     "tokens.revoke": "not_found",
     "account.set_password": "no_password",

@@ -41,7 +41,7 @@ def test_results_follow_no_link_of_another_user(tmp_path, foreign):
     with pytest.raises(godwit.SetupError, match=f"uid {STRANGER}"):
         report.write(foreign)
     assert precious.read_text() == "precious"
-    # The way counts, too.
+    # The directories above count, too.
     with pytest.raises(godwit.SetupError, match=f"uid {STRANGER}"):
         Results(foreign / "out" / "deep").begin(ABOUT)
     assert not (foreign / "out").exists()

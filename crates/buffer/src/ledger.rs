@@ -1,8 +1,8 @@
 //! Owns the decisions of a transfer buffer: which extent lies where, which one goes, who waits, what drains next. Does no I/O and reads no
 //! clock: time and results are arguments.
 //!
-//! A shell calls [`Ledger::poll_action`] until it returns nothing, carries the actions out, and hands back their results. It may do so from
-//! many threads behind one lock. `now` is the time since the Unix epoch, because ages outlive the process.
+//! A shell calls [`Ledger::poll_action`] until it returns nothing, carries the actions out, and hands back their results. Many
+//! threads may call it behind one lock. `now` is the time since the Unix epoch, because ages outlive the process.
 //!
 //! The ledger promises:
 //! - a dirty extent goes only after a drain, or when its owner [abandons](Ledger::abandon) it;

@@ -53,7 +53,8 @@ pub trait Mates: Send + Sync {
     fn room(&self, source: SourceId) -> u64;
 }
 
-/// Checksum of bytes that one node sends to another: over their place, too, so that no other bytes have it.
+/// Checksum of bytes that one node sends to another. It also covers file and offset, so that bytes of another place do not
+/// match.
 #[must_use]
 pub fn checksum(file: &FileKey, offset: u64, data: &[u8]) -> u64 {
     crc(&[

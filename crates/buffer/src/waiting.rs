@@ -28,7 +28,7 @@ pub use turns::{BUSY_MAX, RUNNING_MAX, STALLS_AFTER, Stall, Turns};
 /// Which file drains first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum First {
-    /// The one that arrived first.
+    /// The file that arrived first.
     #[default]
     Oldest,
     /// The smallest one.
@@ -64,7 +64,7 @@ struct One {
 #[derive(Debug, Default)]
 pub struct Waiting {
     files: BTreeMap<Arc<FileKey>, One>,
-    /// Those that are ready, by where they go: slow storage that hangs must not hold up another one.
+    /// The ready files, by their slow storage: a storage that hangs must not hold up another storage.
     ready: BTreeMap<SourceId, BTreeSet<Ranked>>,
     /// Those that drain, by where they go.
     pub turns: Turns,

@@ -272,7 +272,7 @@ fn commands_for_programs_alone_are_in_no_document() {
             assert!(!text.contains(hidden), "{hidden}: {text}");
         }
     }
-    // The command itself is there.
+    // The command itself exists.
     assert_eq!(godwit(&["agent"]).status.code(), Some(2));
 }
 

@@ -63,7 +63,8 @@ impl Places<'_> {
         self.get("/space", &format!("place={}", escaped_bytes(place)))
     }
 
-    /// The exports of a site as its node with this identity lists them: the first one or an independent one.
+    /// The exports of a site, as the node with this identity lists them. The node is the first of the site, or an independent
+    /// one.
     ///
     /// # Errors
     /// As [`Places::list`].

@@ -56,7 +56,7 @@ pub struct Base {
     pub retry_for: Duration,
 }
 
-/// Where one transfer goes.
+/// The destination of one transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct To {
     /// Address of a node of the destination.

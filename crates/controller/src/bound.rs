@@ -15,7 +15,7 @@ const LOST_FOR: Duration = Duration::from_secs(60);
 /// A node that could take part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offered<'a> {
-    /// Its name, or its identity.
+    /// Name or identity of the node.
     pub(crate) key: &'a str,
     /// Its name in the log of the job.
     pub(crate) name: &'a str,
@@ -35,7 +35,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// At most this many nodes. Those that took part before, by their identities, come first.
+    /// At most this many nodes. Nodes whose identities are in `before` come first.
     pub(crate) fn new(most: usize, site: &'static str, before: &[Peer]) -> Self {
         Self {
             most,

@@ -394,7 +394,8 @@ impl JobContext<'_> {
         }
     }
 
-    /// Carries out leased items: walks those that are scans, and reports the found entries as new items. One transfer moves all others.
+    /// Carries out leased items: walks those that are scans, and reports the found entries as new items. One transfer moves all
+    /// other items.
     fn members(&self, leased: &Leased<'_>) -> Result<LeaseOutcome, Failure> {
         let items = leased.items;
         let bare = self

@@ -311,7 +311,7 @@ fn answer(
     if let Question::Buffer(_) | Question::Extent(_) = &question {
         return extent::about_buffer(shared, (peer, is_member), &question);
     }
-    // The figures of the host reveal its other work, so only a node whose transfer runs here gets them.
+    // The figures of the host reveal its other work. So only a node with a transfer here gets them.
     if question == (Question::Host {}) && shared.table.count_of(&peer).0 == 0 {
         let message = "no transfer between this node and the asking one runs now";
         return Err(Refusal::new(code::NO_SUCH_JOB, message));

@@ -1,8 +1,9 @@
 //! One thread for all transfers of a daemon: ends finished transfers, and suspends those whose client is absent. Does not move data or
 //! begin transfers.
 //!
-//! When a client has been absent for ten seconds, its engine ends and the journal stays locked. The transfer then costs one descriptor, and
-//! no other transfer writes to its destination. A client that returns gets UNKNOWN_TRANSFER, opens a new transfer and resumes from the
+//! When a client has been absent for ten seconds, its engine ends and the journal stays locked. A kept transfer costs one
+//! descriptor, and no other transfer may write to its destination. A client that returns gets UNKNOWN_TRANSFER, opens a new
+//! transfer and resumes from the
 //! journal. A pull, or a transfer without a journal, ends instead. A pipe cannot be opened again, so its engine stays.
 //!
 //! If an agent finds the journal of its transfer locked by another process, it asks for it by a file beside the journal (`….wanted`). A

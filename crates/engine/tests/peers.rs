@@ -300,8 +300,7 @@ fn a_failure_that_is_heard_after_the_end_is_counted_once() {
     let seen = Arc::new(Seen::default());
     let (sender, mut hand, thread) = sender_of(&["x"], &seen);
     let (seq, _) = take_all(&mut hand);
-    // Like an end that arrives first on another stream; both frames are sent in one piece, so that both are
-    // received.
+    // This is like an end that arrives first on another stream. Both frames are sent in one piece, so that both are received.
     let mut frames = Vec::new();
     finished(seq, 1).encode(&mut frames).unwrap();
     failed(0, 1000, "x").encode(&mut frames).unwrap();

@@ -1,5 +1,5 @@
 //! Owns the files of one attempt of a job: its log and its samples, as JSON lines.
-//! Makes no decision by them; `read` reads them for others.
+//! Makes no decision by the records; `read` reads them for other modules.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;

@@ -46,7 +46,7 @@ pub(crate) enum Slot {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
     pub(crate) is_kept: bool,
-    /// The destination is behind, so others read first.
+    /// This destination is behind, so other destinations read first.
     pub(crate) is_low: bool,
     /// The block was read before, so no other destination waits for its reader.
     pub(crate) is_spare: bool,

@@ -24,7 +24,7 @@ struct Link {
     begins: Duration,
     /// Blocks of each `wobble` that follow each other are asked for in any order.
     wobble: usize,
-    /// Blocks that it has already: the first ones.
+    /// Number of blocks at the beginning that the destination already has.
     has: u64,
     /// After this many blocks it takes no more, for ever.
     stops: Option<u64>,

@@ -30,7 +30,7 @@ pub(crate) struct Asking {
     pub(crate) abroad: abroad::Abroad,
     /// Records of jobs at other nodes.
     pub(crate) others: past::Others,
-    /// The sites that other nodes had tried from here.
+    /// The sites that this node has dialled for other nodes.
     pub(crate) reaching: reach::RecentDials,
     /// This host, and the hosts at the other ends of transfers.
     pub(crate) hosts: hosts::Hosts,

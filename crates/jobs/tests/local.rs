@@ -189,7 +189,7 @@ fn a_paused_job_frees_its_place_and_continues_where_it_was() {
             .as_ref()
             .is_some_and(|progress| progress.bytes > 0)
     });
-    // There is one place, so the other one waits, with a reason.
+    // Only one job can run, so the other job waits, with a reason.
     let other = submit(&jobs, &new("here:/from/small", "here:/to/small"));
     let waiting = wait_for(&jobs, &other, |job| {
         job.reason

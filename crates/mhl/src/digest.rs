@@ -143,7 +143,7 @@ impl DigestState {
     }
 }
 
-/// The digits of a C4 identifier. It has 88 of them behind `c4`, the most significant first.
+/// The digits of a C4 identifier. A digest has 88 of these characters behind `c4`, the most significant first.
 const C4_DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const C4_LENGTH: usize = 88;
 

@@ -6,7 +6,7 @@ use crate::digest::{Digest, Format};
 /// How a digest came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is the first one of the file.
+    /// The first digest of the file.
     Original,
     /// It is equal to an earlier one, or was taken together with one that is.
     Verified,

@@ -226,7 +226,8 @@ impl Sealing<'_> {
         Ok(format!("{:04}_{name}_{now}.mhl", history.next()))
     }
 
-    /// Collects the lines of a directory, those below it first. Returns its digests: none if a file below has none.
+    /// Collects the lines of a directory, after the lines of the directories below it. Returns its digests: none if a file
+    /// below has none.
     fn lines<'a>(
         &mut self,
         directory: &'a Directory,

@@ -176,8 +176,8 @@ fn directory(
     Ok(made)
 }
 
-/// Whether a file of this name is one that a transfer has not finished, or the mark of a claim. It is gone soon, and a history that had it
-/// would miss it for ever.
+/// Whether a file of this name is one that a transfer has not finished, or the mark of a claim. Such a file disappears soon. A
+/// history that contained it would report it missing for ever.
 fn is_unfinished(name: &str) -> bool {
     let digits = name.strip_prefix(".godwit-");
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

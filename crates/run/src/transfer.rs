@@ -1,4 +1,4 @@
-//! One transfer from its description to its end: its two ends, its summary and its reports. Does not move data or print.
+//! Owns one transfer from description to end: both ends, summary and reports. Does not move data or print.
 
 mod admission;
 mod apart;
@@ -59,7 +59,7 @@ use selection::Chosen;
 pub(crate) use selection::select_of;
 pub use stages::STAGE_FIGURES;
 
-/// One transfer: its description, its environment, and its run.
+/// A transfer with its description and its environment.
 pub(crate) struct Job<'a> {
     spec: &'a JobSpec,
     settings: CpSettings,

@@ -256,7 +256,7 @@ fn settings_that_need_the_whole_tree_are_ignored() {
     assert_eq!((gone.files, gone.left.len()), (0, 0));
 }
 
-/// Makes the look of this number fail; the first one is at the source itself.
+/// Makes the operation with this number fail. The first operation is at the source itself.
 fn stale(operation: Operation, number: u64) -> Faults {
     let mut faults = Faults::new(1);
     faults.rules.push(FaultRule {

@@ -199,7 +199,7 @@ fn history_leaves_the_latest_run_of_a_hop() {
     run(&mut state, 9_100, 0, "a2").expect("runs");
     let hop = flow(&state).hops.swap_remove(0);
     assert_eq!((hop.moved, hop.clear), (amount(4), Some(at(100))));
-    // Without its flow it is a job as any other.
+    // Without its flow the job is like any other.
     let removed = Op::Flow(Change::Remove("night".to_owned()));
     state.op(9_200, removed).expect("removed");
     state.op(9_300, prune()).expect("pruned");

@@ -31,7 +31,7 @@ fn a_voter_behind_its_closed_gate_leads_nothing_and_gives_no_vote() {
     let change = cluster.nodes[&second].propose_blocking(site("without"));
     assert!(change.is_ok(), "{change:?}");
     assert!(cluster.sites(first).is_empty(), "it hears nothing");
-    // The last one has its own vote alone.
+    // The last node has only its own vote.
     cluster.gates[&second].close("dtn3 became the only one");
     let last = others.into_iter().find(|one| *one != second);
     let last = &cluster.nodes[&last.expect("a third voter")];

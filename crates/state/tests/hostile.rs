@@ -348,7 +348,7 @@ fn a_reported_account_takes_no_user_over_and_disables_none() {
     );
 }
 
-/// A message of each kind of the consensus, with a vote of that term. An entry, if there is one, has that term, too.
+/// A message of each kind of the consensus, with a vote of that term. The entries in these messages have that term, too.
 fn messages(term: u64, from: u64, to: u64) -> Vec<(&'static str, Value)> {
     let leader = json!({"term": term, "node_id": from});
     let vote = |committed: bool| json!({"leader_id": leader, "committed": committed});

@@ -138,7 +138,7 @@ fn a_waiting_file_is_seen_and_gets_its_place_with_its_attributes() {
     let written = storage.write_named(&name, &temp, &meta(2_000), content, Replace::Never, false);
     assert!(written.expect("written").1, "named at once");
     assert!(!world.at("run/a").exists() && !world.at("run/b").exists());
-    // As if it was there.
+    // The file looks as if it were in its export.
     let there = storage.stat(&path("run/a")).expect("looked");
     let there = there.expect("there");
     assert_eq!((there.bytes, there.mode), (2_500_000, 0o640));

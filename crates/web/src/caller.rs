@@ -255,7 +255,7 @@ impl Request {
         }
     }
 
-    /// Notes that the sender has proven to be this user. The connection then makes way for no other.
+    /// Notes that the sender has proven to be this user. The connection is then never closed for a new one.
     pub(crate) fn proves(&self, user: &str) {
         if let Some(connected) = &self.connected {
             connected.prove(user);

@@ -304,7 +304,7 @@ impl Metrics {
             ended.retain(|attempt| attempt.ended.is_some());
             let job = app.reader().job(&event.object).unwrap_or_default();
             let asked = asked_of(job.as_ref());
-            // The event ended the attempts that have its time. Amounts may come later.
+            // The event ended the attempts that have its time. The amounts of an attempt may arrive after its end.
             let of_event =
                 |attempt: &&Attempt| event.change != "job.moved" && attempt.ended == Some(event.at);
             for attempt in ended.iter().filter(of_event) {

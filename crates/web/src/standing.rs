@@ -41,7 +41,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Whether another token may come from this one.
+    /// Whether this token may make another token.
     pub(crate) const fn has_room(&self) -> bool {
         self.chain.len() < CHAIN_MAX
     }

@@ -34,8 +34,8 @@ const PEM_BYTES_MAX: u64 = 1 << 20;
 /// Which certificate the API shows.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// A certificate that the node makes and keeps in this directory, for these names and addresses. It is renewed with its key before it
-    /// ends.
+    /// A certificate that the node makes and keeps in this directory, for these names and addresses. The node renews
+    /// certificate and key before they expire.
     Own {
         /// The directory.
         directory: PathBuf,

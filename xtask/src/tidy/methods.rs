@@ -1,5 +1,5 @@
-//! Owns the bound on the methods of a type. They are those of all its inherent `impl` blocks in its crate, and the free functions of its
-//! module that take it as their first argument.
+//! Owns the bound on the methods of a type. Methods in all inherent `impl` blocks of the crate count. So do free functions of
+//! the module that take the type as their first argument.
 //! Understands items that begin in the first column, as rustfmt leaves them; types inside other items are not counted.
 
 use std::collections::BTreeMap;

@@ -97,7 +97,7 @@ pub struct RunJob {
     /// Id of the request that submitted the asker's job, for the logs of both nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The other end with its addresses as the asked node reaches them; None if both ends are here.
+    /// The other end, with addresses that the asked node can reach. None if both ends are at the asked node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Peer>,
     /// The owner of the job may list its destination. Otherwise, or if an older node omits the field, no report names entries that exist

@@ -24,7 +24,7 @@ pub struct JobReport {
     /// The job of each destination, for a job with several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub destinations: Vec<JobView>,
-    /// The attempts, the first one first.
+    /// The attempts, oldest first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries grouped by reason.
     pub failures: Vec<FailureGroup>,

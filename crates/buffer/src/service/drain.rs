@@ -85,7 +85,7 @@ impl Desk {
         }
         for one in &arrived {
             let newest = waiting.latest(one.file.source, &one.file.path);
-            // Of two files with one name, the later one counts.
+            // If two files have one name, the later file counts.
             if newest.is_some_and(|(newest, _)| newest != one.file) {
                 waiting.remove(&one.file);
                 let mut incoming = Incoming::of(ledger);

@@ -1,7 +1,7 @@
 //! Owns the ends of arrivals that have no durable record: files of which a log may still say that they wait. Chooses no file.
 //!
-//! A volume that was out names such a file again when it comes back. The file has a later one in its place by then, or was removed, so it
-//! must not drain once more.
+//! A volume that was out names such a file again when it comes back. By then a later file may be in its place, or it may have
+//! been removed. So it must not drain again.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -183,7 +183,7 @@ fn node() -> Command {
     ])
 }
 
-/// The command for grants at the node of this machine. It changes files of the home, so it asks no other node.
+/// The command for grants at the node of this machine. The command changes files of the home, so it asks no other node.
 pub(super) fn access() -> Command {
     let subject = || {
         positional(

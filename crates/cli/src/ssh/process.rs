@@ -141,12 +141,13 @@ impl SshProcess {
         self.signal(Signal::TERM);
     }
 
-    /// Lets ssh end when it is finished. It loses none of its data.
+    /// Lets ssh end when it is finished. ssh loses no data.
     pub(crate) fn leave(&self) {
         self.left.store(true, Ordering::Relaxed);
     }
 
-    /// Waits a moment for the end of ssh, and then ends it, because it is idle. If others use its connection, ssh continues for them.
+    /// Waits a moment for the end of ssh, and then ends it, because it is idle. If other ssh processes share the connection,
+    /// ssh keeps it open for them.
     pub(crate) fn end(&self) {
         self.end_after(END_PATIENCE);
     }

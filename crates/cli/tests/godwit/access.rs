@@ -179,7 +179,7 @@ fn a_path_with_links_or_dots_does_not_lead_out_of_its_grant() {
         assert!(!rig.path("got").exists(), "{path}");
         assert_eq!(rig.read("export/closed/secret"), b"secret");
     }
-    // A path beside it stays closed, too, when one command asks for both.
+    // A path without a rule stays closed even if one command asks for both paths.
     let (open, closed) = (rig.url("open/a"), rig.url("closed/secret"));
     rig.cp(&[&open, &closed, "to/"]).expect(4, "failed");
     assert!(!rig.path("to/secret").exists());

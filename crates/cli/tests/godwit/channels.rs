@@ -221,7 +221,7 @@ fn interfaces_that_lead_nowhere_delay_nothing() {
         "godwit::channels::interfaces_that_lead_nowhere_delay_nothing",
         || {
             let paths = Paths::new(1);
-            // Bridges as docker makes them: the same on both sides, and one more without a peer behind it.
+            // Bridges like those of docker: both sides have the same addresses, and one bridge has no peer behind it.
             for (namespace, second) in [(&paths.near, "10.77.0.1/24"), (&paths.far, "10.78.0.1/24")]
             {
                 for (name, address) in [("docker0", "172.17.0.1/16"), ("other0", second)] {

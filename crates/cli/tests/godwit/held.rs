@@ -99,7 +99,7 @@ fn transfers_of_absent_clients_cost_no_threads_and_are_limited() {
     for names in names.chunks(20) {
         interrupt(&rig, names);
     }
-    // Each holds its destination by its journal, and nothing else.
+    // Each transfer holds its destination by its journal alone.
     let is_idle = || {
         let (now, open) = cost(&rig);
         (now <= threads + SLACK && open <= descriptors + HELD + SLACK).then_some(())

@@ -111,7 +111,7 @@ fn sorted_manifests_are_equal_byte_for_byte_and_their_digest_is_shown() {
         .collect();
     assert_eq!(reported["entries"], names.len());
     assert_eq!(names[0], ".");
-    // Another program comes to the same digest.
+    // Another program computes the same digest.
     let text = String::from_utf8(world.read("one")).expect("text");
     let (above, last) = text.trim_end().rsplit_once('\n').expect("lines");
     let digest = blake3::hash(format!("{above}\n").as_bytes()).to_hex();

@@ -43,7 +43,7 @@ impl Mount {
         Self::by(&mut command, place)
     }
 
-    /// The same, which other users see, too.
+    /// The same mount, visible to other users.
     pub(crate) fn for_all(directory: &Path, place: &Path) -> Option<Self> {
         let mut command = Command::new("mergerfs");
         command.args(["-f", "-o", OPTIONS, "-o", "allow_other"]);

@@ -72,8 +72,8 @@ impl World {
         format!("godwit://{}/{export}", self.rig.address())
     }
 
-    /// The sources and destinations of a line, by two views: within one process, in a push and in a pull. Then the same with the disk
-    /// itself as one of the views, which only its kernel knows.
+    /// The sources and destinations of a line, by two views: within one process, in a push and in a pull. The disk itself is
+    /// then one of the views, which only its kernel knows.
     fn lines(&self, command: &[&str], from: &[&str], to: &str) -> [Vec<String>; 6] {
         let own = |view: &str, place: &str| {
             let place = self.rig.path(format!("{view}/{place}"));

@@ -197,7 +197,7 @@ fn a_node_that_sees_another_place_never_takes_the_place_of_the_good_one() {
         claims.standing(200 * SECOND),
         Standing::Refused(_)
     ));
-    // It comes back, with or without its file system.
+    // The node returns, with or without its file system.
     claims.serving(201 * SECOND, vec![peer("a"), peer("b")]);
     round(&mut claims, 201 * SECOND, odd(false));
     assert_eq!(ready(&claims), ["a"]);
@@ -259,7 +259,7 @@ fn a_stopped_node_gets_nothing_more_and_holds_the_end_back_for_two_leases_at_mos
     assert!(claims.waits(4 * SECOND + LEASE));
     let probes = 8 * SECOND;
     assert!(!claims.waits(SECOND + 2 * LEASE + probes));
-    // It runs again: it gets all fences that it missed before anything else.
+    // The node runs again, and first gets all fences that it missed.
     let mut all = Vec::new();
     for second in 41..46 {
         let asked = round(&mut claims, second * SECOND, |_, ask| match ask.probes {

@@ -37,7 +37,7 @@ fn peer(identity: &str) -> Peer {
     }
 }
 
-/// A site that names other nodes each time. All of them confirm that they are of it.
+/// A site that names other nodes each time. All nodes confirm that they belong to the site.
 #[derive(Default)]
 struct Names(AtomicUsize);
 
@@ -123,7 +123,7 @@ fn the_refusal_of_one_independent_node_is_heard_beside_the_consent_of_others() {
     assert_eq!(refused.expect_err("none").code, code::NOT_GRANTED);
 }
 
-/// A site of three nodes. The first one names all; the one that is called `shut` admits no one.
+/// A site of three nodes. The first node names all nodes. The node `shut` admits nothing.
 struct Grown;
 
 impl AskSites for Grown {

@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
     Keep,
     /// They return.
     Back,
-    /// They return, and this node takes no further ones.
+    /// The items return, and this node takes no further items.
     Decline,
 }
 

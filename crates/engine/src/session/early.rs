@@ -147,7 +147,7 @@ mod tests {
             allow.send(Some(7)).unwrap();
             assert_eq!(first.join().unwrap(), Some(7));
         });
-        // One fails, one becomes too old.
+        // One connection fails, and one becomes too old.
         allow.send(None).unwrap();
         allow.send(Some(8)).unwrap();
         let later = || Instant::now() + FRESH_FOR;

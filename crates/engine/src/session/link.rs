@@ -403,7 +403,7 @@ impl Link {
                 } => {}
                 // The token was not examined, so it can be used for another attempt.
                 Refusal::Daemon { .. } => lock(&self.tokens).push(token),
-                // It is unknown whether the token arrived; it is retried when no other is left.
+                // Whether the token arrived is unknown. It is used again when no other token is left.
                 _ => lock(&self.tokens).insert(0, token),
             }
             refusal

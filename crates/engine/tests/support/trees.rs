@@ -125,7 +125,7 @@ pub(super) fn make_older(random: &mut Random, target: &MemoryStorage, known: &mu
     names.sort();
     let mut last: Option<(String, Vec<u8>)> = None;
     for name in names {
-        // Some of them were names of one file then.
+        // Some of these entries were names of one file before.
         let old = match &last {
             Some((other, bytes)) if random.below(4) == 0 => {
                 put_link(

@@ -108,7 +108,7 @@ impl Hosts {
     }
 }
 
-/// One question to a node. Its end, of whatever kind, permits the next one.
+/// One question to a node. The next question may start when this one ends, even if it fails.
 struct HostQuestion {
     asking: Arc<Asking>,
     node: Peer,

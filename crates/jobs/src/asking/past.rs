@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Attempts that one node ran one after the other.
+/// Consecutive attempts that one node ran.
 struct Run {
     node: String,
     first: u32,

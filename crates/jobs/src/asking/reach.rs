@@ -56,7 +56,7 @@ pub(crate) struct RecentDials {
 }
 
 struct Asker {
-    /// Dials that are left, and since when another one comes.
+    /// Dials that are left, and the start of the wait for the next one.
     left: u32,
     since: Instant,
     sites: Vec<(Peer, Look)>,

@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A node that did not answer is asked again after this time.
 const AGAIN_AFTER: Duration = Duration::from_mins(10);
 
-/// Sites that are asked by one look, one after the other: those that have waited longest.
+/// Sites that one look asks, one after the other. Sites that have waited longest are asked first.
 const SITES_MAX: usize = 16;
 
 /// Body of the thread.

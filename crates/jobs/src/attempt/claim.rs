@@ -1,4 +1,5 @@
-//! Owns the claim and the tag under which a job writes below its destination: the first divided attempt draws them, and later ones keep them.
+//! Owns the claim and the tag under which a job writes below its destination. The first divided attempt draws them; later
+//! attempts keep them.
 //! Asks for no claim.
 
 use godwit_api::fnv;

@@ -84,7 +84,7 @@ impl Foresight {
     }
 }
 
-/// Jobs between the same sites that ended in one attempt, the last ones first.
+/// Jobs between the same sites that ended in one attempt, latest first.
 fn earlier(reader: &Reader, job: &Job) -> Option<Vec<Past>> {
     let filter = JobFilter {
         states: vec![JobState::Complete],

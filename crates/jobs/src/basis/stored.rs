@@ -215,7 +215,7 @@ impl Stored {
         text.map_err(|error| unwritten(&error))
     }
 
-    /// The other end of a job for another node, if it is called so.
+    /// The other end of a job for another node, if that end has this name.
     pub(crate) fn other(&self, name: &str) -> Option<Site> {
         let other = self.guest.as_ref()?.other.as_ref()?;
         (other.name == name).then(|| Site {

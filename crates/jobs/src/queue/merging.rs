@@ -1,4 +1,5 @@
-//! Says which waiting jobs let another one go first: sources that are merged into one directory go one after another.
+//! Decides which waiting jobs must wait for another job: sources that are merged into one directory are copied one after
+//! another.
 //! Claims nothing. The state refuses a claim that comes too early.
 
 use std::collections::HashMap;

@@ -321,7 +321,7 @@ pub(crate) mod tests {
         assert!(busy.patience(&job("1", "/data/x"), None, 30) <= WAIT_MAX);
         let idle = nodes("b", &rows, &["a", "a", "a"]);
         assert_eq!(idle.patience(&job("1", "/data/x"), None, 0), Duration::ZERO);
-        // One of several equal nodes goes first. The job decides which.
+        // One of several equal nodes is preferred. The job decides which.
         let first: Vec<bool> = (0..64)
             .map(|number| {
                 let job = job(&number.to_string(), "/data/x");

@@ -123,7 +123,7 @@ pub(crate) fn sift(
     Ok((kept, boards.looks_again()))
 }
 
-/// The due jobs without relays whose takers do not wait for them any more. Those end, even if no node can run them.
+/// The due jobs without relays whose takers do not wait for them any more. Such relays end even if no node can run them.
 pub(crate) fn without_strays(
     queue: &Queue,
     reader: &Reader,

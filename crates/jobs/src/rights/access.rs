@@ -54,7 +54,7 @@ impl Rules {
     /// The rules as the state has them now.
     pub(crate) fn now(&self, replica: &Replica) -> Result<Arc<Vec<Grant>>, JobsError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // First: later changes are found by the next look.
+        // The index is read first, so that the next look finds all later changes.
         let index = replica.applied_index();
         if kept.grants.is_some() && kept.index != index {
             kept.look();

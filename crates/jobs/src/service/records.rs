@@ -33,7 +33,7 @@ impl<'a> JobRecords<'a> {
         spec::parse(&spec)
     }
 
-    /// The attempts of a job, the first one first.
+    /// The attempts of a job, oldest first.
     ///
     /// # Errors
     /// There is no such job, or the state cannot be read.

@@ -321,7 +321,7 @@ fn an_unfinished_file_of_a_transfer_is_missed_by_no_later_run() {
         .join("reel/.godwit-5df8ada93fab455ad7a07379d0724cca");
     fs::write(&unfinished, "ha").expect("written");
     let first = sealed(data.path(), &[Format::Xxh64]);
-    // The link is another one.
+    // The link counts among the others.
     assert_eq!((first.files, first.others), (3, 2));
     let text = fs::read_to_string(first.generation).expect("read");
     assert!(text.contains("<pattern>/reel/.godwit-5df8"), "{text}");

@@ -208,8 +208,7 @@ fn a_wait_sees_what_came_in_during_a_send() {
         assert!(one.try_recv().unwrap().is_none());
         thread::scope(|scope| {
             scope.spawn(|| {
-                // Sent first, so it has arrived while `one` waits for room: `other` receives only
-                // afterwards.
+                // This frame is sent first, so it has arrived while `one` waits for room. `other` receives only afterwards.
                 send(&mut other, 7, 9, 0).unwrap();
                 for seed in 0..8 {
                     expect(&mut other, 10 + seed, 0, 4 * MIB).unwrap();

@@ -47,7 +47,7 @@ const APART_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest line: a manifest line in base64, and the text around it.
 const LINE_BYTES_MAX: u64 = 2 * godwit_store::manifest::LINE_BYTES_MAX as u64;
 
-/// A transfer from one other machine to another.
+/// A transfer between two other machines.
 pub(super) struct Between<'a> {
     job: &'a Job<'a>,
     /// The sources, all on one machine.

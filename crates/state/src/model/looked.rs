@@ -17,7 +17,7 @@ pub struct Looked {
     pub done_bytes: u64,
     /// Bytes that were sent more than once.
     pub again: u64,
-    /// Names of files with several names that scans found. They are left to the close.
+    /// Names of files with several names that scans found. The closing item handles these names.
     #[serde(skip_serializing_if = "is_zero")]
     pub names: u64,
     /// Processor time and memory of the transfers. Programs of a level below [`LEVEL_USAGE`](super::LEVEL_USAGE) do not know this field.

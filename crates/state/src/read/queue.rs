@@ -17,8 +17,9 @@ pub struct JobQueue<'a>(pub &'a Reader);
 
 impl JobQueue<'_> {
     /// Jobs that are due at `now`: at most `each` per owner, by priority and age, `limit` in total. If a next attempt is further ahead
-    /// than any delay, the clock was set back, and the job is due too. Jobs that have to let another child of their parent go first come
-    /// last, so that they keep no other job out. So do jobs that wait for a relay, which itself is one of the later jobs. At
+    /// than any delay, the clock was set back, and the job is due too. Jobs that must wait for another child of their parent
+    /// come last, so that they displace no other job. So do jobs that wait for a relay, which itself is one of the later jobs.
+    /// At
     /// most `each` more of these are returned.
     ///
     /// # Errors

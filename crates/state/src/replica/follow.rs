@@ -55,7 +55,7 @@ impl Follower {
         }
     }
 
-    /// The next events, at least one. Waits until there is one. Works on any executor, and may be dropped at any time.
+    /// The next events, at least one. Waits for the next event. Works on any executor, and may be dropped at any time.
     ///
     /// # Errors
     /// When events are missed, the database cannot be read, or the replica ended.

@@ -30,7 +30,7 @@ pub(super) fn is_mount(directory: impl AsFd) -> bool {
 }
 
 /// The kernel's answer. An older kernel gives none: then the devices of the entry and of the directory above it differ, or both are one
-/// directory, the root. Two mounts of one device look the same in that way.
+/// directory, the root. Two mounts of one device then look the same.
 fn decided(
     seen: Result<Statx, Errno>,
     entry_and_above: impl FnOnce() -> Option<(Stat, Stat)>,

@@ -1,4 +1,4 @@
-//! Owns the set of finished entries, small enough for 10⁷ of them. Does not contain their names, so it may very rarely mistake one entry
+//! Owns the set of finished entries, small enough for 10⁷ of them. Contains no names, so it may very rarely mistake one entry
 //! for another.
 
 use super::PathKey;

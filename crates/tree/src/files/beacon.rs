@@ -1,7 +1,8 @@
 //! The beacon of a destination: a temporary entry with a random name. The source looks for the name at its root and in the directories that
 //! it scans. Does not search for a beacon; `run` does, and the planner recognises one that a source has announced.
 //!
-//! Two machines, or two mounts, may see one directory under different device and inode numbers. But both see the same names in it.
+//! Two machines, or two mounts, may see one directory under different device and inode numbers. But both mounts show the same
+//! names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

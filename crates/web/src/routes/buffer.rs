@@ -223,7 +223,7 @@ async fn change(
             object,
             outcome: AuditOutcome::Done,
         };
-        // No change is without its line: it comes first, and the change itself does not fail.
+        // The line is written before the change, and the change itself cannot fail. So no change lacks its line.
         app.propose(caller.actor(), Op::Audit(entry))?;
         let here = answer_of(app.node.buffer.as_deref(), &question);
         let others = others(app, &question);

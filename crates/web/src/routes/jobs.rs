@@ -336,7 +336,7 @@ async fn retry(
     steer(&app, caller, id, Jobs::retry).await
 }
 
-/// Lists the attempts of a job, the first one first.
+/// Lists the attempts of a job, oldest first.
 #[utoipa::path(get, path = "/jobs/{id}/attempts", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<AttemptView>), Problems))]
 async fn attempts(
     Viewer(caller): Viewer,

@@ -85,7 +85,7 @@ async fn manifest(
         .await?;
     let bytes = manifest.bytes();
     let holder = turns::holder();
-    // The file is complete, and a later attempt replaces it with another one.
+    // The file is complete. A later attempt makes another file, and never changes this one.
     let chunks = stream::try_unfold((manifest, lasting), move |(mut manifest, mut lasting)| {
         let (app, holder) = (Arc::clone(&app), holder.clone());
         async move {

@@ -132,7 +132,7 @@ impl Own {
             .mode(0o700)
             .create(directory)
             .map_err(|error| CertificateError::new(directory, error))?;
-        // The certificate comes last: where it is, its key is, too.
+        // The certificate is written last: if it exists, its key exists, too.
         if kept.is_none() {
             write(&key_file, key.serialize_pem().as_bytes(), 0o600)?;
         }

@@ -152,7 +152,7 @@ fn a_viewer_who_may_list_all_places_of_a_job_sees_all_of_it() {
     world.grant("otto", "* read,write");
     let id = ended(&world, &owner);
     let job = format!("/api/v1/jobs/{id}");
-    // The caller may list one of both: its path is shown, and no other name.
+    // The caller may list one of the two places. Only the path of this place is shown.
     world.grant("vera", "data:/secret-run list");
     let seen = viewer.get(&job).expect(200).json();
     assert_eq!(seen["sources"], json!(["here:/data/secret-run/."]));

@@ -107,7 +107,7 @@ def compare(
 ) -> Verdict:
     """Compares the values of two sets, each by its block.
 
-    Runs of one evaluation are interleaved, so those of one block are pairs: a drift of the path meets both. Values are
+    Runs of one evaluation are interleaved, so runs of one block are pairs: a drift of the path affects both. Values are
     compared by their logarithms, so that the difference is a ratio. Chance is judged by permutation, which asks for no
     distribution.
     """

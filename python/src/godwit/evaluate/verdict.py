@@ -109,7 +109,7 @@ class Verdict:
 
 
 def judge(runs: Runs) -> Verdict:
-    """The verdict from the runs of an evaluation. `disk` has no ceiling of one part, so it has no place here."""
+    """The verdict from the runs of an evaluation. `disk` measures several parts at once, so it has no ceiling."""
     found = [one for one in (_ceiling(ends, runs) for ends in ENDS) if one is not None]
     # Data on its way from source to destination does not meet the path back.
     bound = [one for one in found if one.ends != "back"] or found

@@ -191,7 +191,7 @@ impl Clock {
 enum Edge {
     /// Its first moment.
     Begin,
-    /// The first moment after it.
+    /// The first moment after the window.
     End,
 }
 

@@ -107,7 +107,7 @@ fn each_independent_node_of_a_site_is_tested_and_any_of_them_answers_about_place
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(outcome.out.contains(&first), "{outcome:?}");
     assert!(outcome.out.contains(&second), "{outcome:?}");
-    // One that is away is named, and the other one is asked, too.
+    // A node that does not answer is named, and the other node is still asked.
     let away = format!("testing the site siteB at {}", there.nodes[0].address());
     there.nodes[0].kill_daemon();
     let outcome = test();

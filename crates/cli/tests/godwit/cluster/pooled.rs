@@ -127,7 +127,7 @@ fn copy(site: &Site, set: &str, to: &str, seed: u8) {
 fn nodes_fill_their_buffers_together_and_a_lost_one_holds_nothing_up() {
     let mut site = site();
     let mut read_once = None;
-    // A node that stands still for seconds is left out, and its part is read by another one.
+    // A node that is stopped for seconds is left out, and another node reads its part.
     for (set, seed) in [("run1", 1), ("run2", 2), ("run3", 3)] {
         write(&site, set, seed);
         let before = sum(&site, "missed_bytes");

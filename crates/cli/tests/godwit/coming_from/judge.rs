@@ -49,7 +49,7 @@ impl Sameness {
         self.flags.contains(&"-D")
     }
 
-    /// The first difference, if there is one.
+    /// Returns the first difference.
     pub(super) fn check(
         &self,
         world: &World<'_>,

@@ -73,7 +73,7 @@ fn a_site_needs_rights_at_both_ends_and_each_site_names_the_one_that_lacks() {
         "{refusal:?}"
     );
     assert!(refusal.message.contains(&trust.c.identity), "{refusal:?}");
-    // Both grant C: for reading there, and for writing here.
+    // Both sites grant rights to C: to read at the source and to write at the destination.
     allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
     let seen = trust.end_of(JOB, &pull).expect("it runs");
     assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);

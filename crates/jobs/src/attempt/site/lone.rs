@@ -1,5 +1,5 @@
 //! Owns which node of a site of independent nodes has a job. Each of them has a state without the jobs of the others, so that a second one
-//! would run the job beside the first. The first attempt chooses the nodes, and all later ones keep to them.
+//! would run the job beside the first. The first attempt chooses the nodes, and all later attempts use the same.
 //! Chooses no node of a cluster: any node of a cluster finds the job.
 
 use std::collections::HashSet;

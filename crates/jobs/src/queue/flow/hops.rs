@@ -14,7 +14,7 @@ use crate::rights::access;
 pub(crate) struct HopNow {
     /// The job of the latest run, if there is one.
     pub(crate) job: Option<Job>,
-    /// Its progress while it runs.
+    /// The progress of the running job.
     pub(crate) progress: Option<ProgressView>,
     /// Amount that the hop has moved since the flow was added.
     pub(crate) moved: Amount,

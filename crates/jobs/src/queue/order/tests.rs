@@ -135,7 +135,7 @@ fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
         // Jobs that other nodes run take no place here.
         let plan = choose(guests(1), &[], &running, &rules);
         assert_eq!(plan.start.len(), of_one);
-        // One site with endless jobs leaves places to another one.
+        // A site with endless jobs leaves job slots to another site.
         let running = &running_of(&guests(1), of_one);
         let further = vec![job("f", "site:gw1-f", "siteB")];
         let plan = choose(further, running, &[], &rules);

@@ -118,11 +118,11 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     };
     let begin = |epoch, lane| begin_at(b"node", epoch, lane);
     let first = begin(5, 0).unwrap();
-    // Another lane has another journal, and both may write there.
+    // Each lane has a journal, so both may write below the destination.
     let beside = begin(5, 1).unwrap();
     assert_eq!(first.config.tag, beside.config.tag);
     assert_ne!(first.config.key, beside.config.key);
-    // Another node that mounts the same storage at the same path has another journal too.
+    // A second node that mounts the storage at the same path also has a journal.
     let elsewhere = begin_at(b"other", 5, 0).unwrap();
     assert_eq!(first.config.tag, elsewhere.config.tag);
     assert_ne!(first.config.key, elsewhere.config.key);

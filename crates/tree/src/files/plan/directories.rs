@@ -230,7 +230,7 @@ impl Directories {
             });
         }
         if comparison.dry_run {
-            // In a dry run the entry still exists. It is counted here, so the survey must not count it again.
+            // In a dry run the entry still exists. The entry is counted here, so the survey must not count it again.
             let noted = replaced.insert(path.as_bytes());
             noted.map_err(|error| spill_error(path, &error))?;
             self.agenda.announced.add(&[Key::new(0, below, false)]);

@@ -61,7 +61,7 @@ impl OfferMaker {
     /// Offers an entry found below `place`, which is root number `root`, if it is selected.
     pub(crate) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem, out: &mut Offers) {
         match item {
-            // Such an entry is left out at the destination too.
+            // The destination leaves out such an entry, too.
             ScanItem::Entry(found) | ScanItem::Link { entry: found, .. }
                 if self.own.has(&found.meta) =>
             {

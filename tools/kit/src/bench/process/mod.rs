@@ -1,4 +1,4 @@
-//! Owns one measured process: its start, its output, its processor time and peak memory, its end. Does not know the purpose of the process.
+//! Owns one measured process: start, output, processor time, peak memory and end. Does not know the purpose of the process.
 
 pub(crate) mod kernel;
 
