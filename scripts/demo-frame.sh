@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The frame of the demonstrations: the program, a temporary directory, and nodes. All nodes and files are gone when the script ends.
-# scripts/demo*.sh read this file in the root of the tree. It starts no node before a script asks for one.
+# scripts/demo*.sh read this file in the root of the tree. A node starts only when a script asks for one.
 
 demo=$(basename "$0" .sh)
 godwit=${GODWIT:-$PWD/target/release/godwit}

@@ -20,7 +20,7 @@ pub struct Wish {
     pub bytes: u32,
     /// The pool may read the extent from slow storage into a buffer.
     pub fill: bool,
-    /// How long the file then stays there.
+    /// How long the file stays in the buffer.
     pub keep_for: Duration,
 }
 

@@ -372,7 +372,7 @@ fn without_end(last: Option<Result<Summary, Failure>>, batch: BatchOutcome) -> S
     Sent {
         gives_back: false,
         cut: last.is_some(),
-        // The failures of an earlier try are forgotten, so its end is not the end of the items.
+        // The failures of an earlier try are forgotten, so the end of that try says nothing about the items.
         ended: last.and_then(Result::err).map_or_else(nobody, Err),
         batch,
     }

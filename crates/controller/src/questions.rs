@@ -77,7 +77,7 @@ pub(crate) struct LetIn {
     pub(crate) refused: Vec<(Peer, Refusal)>,
 }
 
-/// The nodes that serve a destination, as one of them lists them.
+/// The nodes that serve a destination, as one of these nodes lists them.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     /// Nodes that have confirmed that they are of the site.

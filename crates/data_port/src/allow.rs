@@ -221,7 +221,7 @@ impl Grantor<'_> {
             Some(mandate) => self.rights_of(who.peer, mandate)?,
             None => AskerRights::Granted,
         };
-        // The other grants only served to decide whether the peer is known. Each later check reads the remaining ones.
+        // The other grants were needed only to decide whether the peer is known. Later checks read the grants that remain.
         grants.retain(|grant| match (&who.mandate, &grant.mandate) {
             (None, None) => of_peer(&grant),
             (Some(named), Some(of)) => named == of && of_peer(&grant),

@@ -67,7 +67,7 @@ pub(crate) fn silent(
     }
 }
 
-/// The answer if there are too many transfers. It may help to wait, as long as one of them runs.
+/// The answer if there are too many transfers. Waiting may help while one of them runs.
 pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial {
     let limits = shared.gate.transfers();
     let (running, held) = shared.table.count_of(peer);

@@ -1,4 +1,4 @@
-//! The receiving end's outbox: acknowledgements and faults to send, and those to repeat after a stream dies. Sends
+//! Owns the outbox of the receiving end: acknowledgements and faults to send, or to repeat after the loss of a stream. Sends
 //! nothing itself; streams remove messages from it and send them.
 //!
 //! After the loss of a stream, everything that may have been lost with it is sent again, in ranges. A busy stream sends

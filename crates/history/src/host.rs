@@ -24,7 +24,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The first look returns only figures that need no second look.
+    /// Starts the measurement. The first look returns only figures that need no earlier look.
     #[must_use]
     pub fn begin() -> Self {
         Self {

@@ -99,7 +99,7 @@ pub enum Answer<B, E> {
 pub enum Outcome<B, E> {
     /// The contents; `None` if they are not kept.
     Content(Option<B>),
-    /// The reason why the contents cannot be read. All that wait for them get it.
+    /// The reason why the contents cannot be read. All destinations that wait for these blocks get the failure.
     Failed(E),
     /// The reader gave up. Another one reads.
     Abandoned,

@@ -28,7 +28,7 @@ use crate::rights::grants;
 use crate::service::Jobs;
 use submission::{PRIORITY_MAX, check_room, check_room_again, stored, submit_for};
 
-/// Answers other nodes about the jobs that run here for them.
+/// Answers other nodes about the jobs that this node runs for them.
 pub struct Guests(Jobs);
 
 impl Guests {

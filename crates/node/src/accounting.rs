@@ -361,7 +361,7 @@ mod tests {
         let bytes = || fs::metadata(&path).expect("there").len();
         let before = bytes();
         assert!(before < DAY_BYTES_OF_ONE_MAX + (2 << 20), "{before}");
-        // Another asker lets the peer in, too.
+        // A second asker names the same peer.
         assert_eq!(add("gw1-1", &["gw1-asker", "gw1-other"]), None);
         assert!(bytes() > before);
     }

@@ -183,7 +183,8 @@ fn say_where(daemon: &Daemon, api: &Web, cluster: &Cluster) {
     ));
 }
 
-/// An address at which a browser finds the page: the first one for management, or else that at which other nodes reach this one.
+/// An address at which a browser finds the page: the first address for management, else the address at which other nodes reach
+/// this node.
 fn page_of(managed: &[SocketAddr], own: Vec<String>, listening: &[SocketAddr]) -> String {
     match (managed.first(), own.into_iter().next()) {
         (Some(first), _) => cluster::reachable(std::slice::from_ref(first)),

@@ -288,7 +288,7 @@ fn streams_held_down_by_losses_are_not_measured_by_how_others_started() {
     let mut tried = Vec::new();
     for tenth in 1..100 {
         sample.streams = tuner.target();
-        // The first 36 streams are faster at first than losses allow later.
+        // Up to 36 streams are faster at the beginning than losses allow later.
         let rate: f64 = match sample.streams {
             ..=36 => 62e6,
             37..=71 => 60e6,

@@ -35,7 +35,7 @@ impl LongAnswers {
     }
 }
 
-/// Wraps the answer so that it keeps its turn until it has gone.
+/// Wraps the answer so that it holds its turn until all of it is sent.
 pub(crate) fn until_gone(answer: Response, turn: Turn) -> Response {
     answer.map(|body| Body::new(Held { body, _turn: turn }))
 }

@@ -88,7 +88,7 @@ pub(crate) struct Working(Connected);
 pub(crate) enum Stay {
     /// Look again then.
     Until(Instant),
-    /// It has to end; requests in progress may end first.
+    /// The connection has to end; requests in progress may end first.
     Over,
 }
 

@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
     merge: Merge
     """Where gathered sources go: "by_site", or all into the destination itself by the rule "refuse" or "newest"."""
     idempotency_key: str
-    """A name of this submission. Without one, the client makes one, which covers its tries of this one call."""
+    """A name of this submission. Without a key the client makes one, which covers all tries of this call."""
 
 
 def description(sources: Union[str, Sequence[str]], destination: str, options: Options) -> NewJob:

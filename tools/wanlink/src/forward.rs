@@ -128,7 +128,8 @@ impl Drop for Ending {
     }
 }
 
-/// One direction: moves packets from one end to the other, on its own thread. A receiver's stack runs within the call that delivers to it,
+/// One direction of the line: a thread that moves packets from one end to the other. A receiver's stack runs within the call
+/// that delivers to it,
 /// so one thread for both directions would often be the bottleneck.
 struct Lane<'forwarder> {
     direction: usize,

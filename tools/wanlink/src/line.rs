@@ -67,7 +67,7 @@ pub(crate) struct LineConfig {
 }
 
 impl LineConfig {
-    /// Most bytes that the line holds at once: those that wait for it, and those on their way. This bounds memory.
+    /// Most bytes that the line holds at once: waiting bytes, and bytes that travel. This bounds memory.
     pub(crate) fn held_bytes_max(&self) -> u64 {
         match self.rate {
             None => HELD_BYTES_MAX_UNLIMITED,

@@ -84,7 +84,7 @@ pub struct NewJob {
     /// The job fails if it has not ended by this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Number of retries. Without it, only the deadline ends them.
+    /// Number of retries. Without this number, only the deadline ends the retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
 }

@@ -109,7 +109,7 @@ where
         })
     }
 
-    /// Begins a piece, or joins the work on it. An urgent one comes before those that wait, also if it waits already.
+    /// Begins a piece, or joins the work on it. An urgent piece overtakes waiting pieces, even if it is waiting already.
     pub fn begin(
         self: &Arc<Self>,
         key: K,

@@ -455,7 +455,7 @@ impl Drop for Drain {
 }
 
 impl HeldArrival {
-    /// A later file of this name is in place: this one goes. Returns whether that is durable.
+    /// Drops this file, because a later file of its name is in place. Returns whether that is durable.
     pub fn forget(mut self) -> bool {
         self.has_ended = true;
         let is_durable = self.shared.forget(&self.file);

@@ -29,7 +29,7 @@ impl DryList {
         }
     }
 
-    /// Returns the kept lines by the names of their entries, and keeps none of them.
+    /// Removes the kept lines, and returns them in the order of their names.
     pub(crate) fn sorted(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
         // The events of one name keep their order: an entry is deleted before another one gets its name.

@@ -491,7 +491,7 @@ fn one_reason_and_its_remedy_are_printed_once() {
     assert_eq!(run(&["trust", rig.address(), &rig.identity]).code, Some(0));
     let outcome = run(&["doctor", &rig.url("x")]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.said());
-    // To read, and to write.
+    // One command allows reading, one writing.
     let times = outcome.out.matches("godwit access allow").count();
     assert_eq!(times, 2, "{}", outcome.out);
     outcome.says("A transfer would be stopped (access): see STOP above");

@@ -33,7 +33,8 @@ fn links(rates: &[f64]) -> Vec<f64> {
     rates.iter().map(|rate| rate * 125_000.0).collect()
 }
 
-/// The longest time of a job whose links need `best`. A part is held by one node alone, which may be the slowest one at the end.
+/// The longest allowed time of a job. Its links alone need the time `best`. A part is held by one node alone, which may be the
+/// slowest one at the end.
 ///
 /// `docs/decisions/last-parts.md` says why parts do not meet 1.15 × `best` + 3 s.
 fn most(kind: Kind, best: f64) -> f64 {

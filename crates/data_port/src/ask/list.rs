@@ -24,7 +24,7 @@ const NAMES_EACH: u64 = 4_096;
 /// Entries with metadata between two such checks.
 const ENTRIES_EACH: usize = 32;
 
-/// Names that one listing keeps, and their bytes with 48 for each: for its page, and for later ones.
+/// Most names that one listing keeps for its page and later pages, and their bytes, with 48 more for each name.
 const AHEAD_MAX: usize = 128 << 10;
 const AHEAD_BYTES_MAX: usize = 8 << 20;
 const NAME_BYTES: usize = 48;

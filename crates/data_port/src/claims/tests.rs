@@ -315,7 +315,7 @@ fn a_claim_is_changed_by_its_side_alone() {
             .renew(claim, 5, lasts, now, &By::Peer(by(letter)))
             .expect("of its side");
     }
-    // After its end another peer may use the id, and leaves no epoch that excludes the first one.
+    // After the end of the claim another peer may use its id, and leaves no epoch that excludes the first peer.
     let after = now + Duration::from_secs(120);
     let taken = of("e", wish(1, u64::MAX, "data/set", 1));
     table.set(taken, after, &anybody).expect("it has ended");

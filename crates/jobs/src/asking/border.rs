@@ -79,7 +79,7 @@ pub(crate) struct Bordered {
 enum By<'a> {
     /// A node of this cluster: it names nodes of the cluster, and nodes that it has bounded itself.
     Member,
-    /// A site, by its name here. It may give its nodes any names, and gives other sites none.
+    /// A site, by its name here. It may name its own nodes as it likes, and names no nodes of other sites.
     Site(&'a str),
 }
 

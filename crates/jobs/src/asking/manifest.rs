@@ -118,7 +118,7 @@ const CHUNK_BYTES: u64 = 256 << 10;
 /// Bytes of one answer to another node: as JSON they take six times as many at worst, and a document holds 1 MiB.
 const ANSWER_BYTES: u64 = 128 << 10;
 
-/// Opens the manifest of a job. It comes from the last attempt that wrote one, at any node.
+/// Opens the manifest of a job. The manifest is that of the last attempt that wrote one, at any node.
 pub(crate) fn open(asking: &Arc<Asking>, id: &str) -> Result<Manifest, JobsError> {
     let job = check_written(&asking.this.reader(), id)?;
     let mut runners = past::runners(&asking.this.reader(), id)?;

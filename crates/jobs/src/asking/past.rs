@@ -20,7 +20,7 @@ use godwit_history::{NO_LINES, NO_SAMPLES};
 /// Numbers of the lines of one attempt.
 const LINES_OF_ATTEMPT: u64 = 1 << 32;
 
-/// Bytes of a page of lines, which take four times as many in memory. A page has at least one line, if there is one.
+/// Bytes of a page of lines, which take four times as many in memory. A page has at least one line if any line is left.
 const LINES_BYTES_MAX: usize = PAGE_BYTES / 4;
 
 /// How long a node may take to answer.

@@ -96,7 +96,7 @@ impl Checks<'_> {
         }
     }
 
-    /// The same after the transfer at another site, by the end that it reports.
+    /// Checks the copy, too, but for a transfer of another site: `op` is the end that this site reported.
     pub(super) fn after_site(&self, op: Option<&JobOp>) -> Result<(), Failure> {
         match op {
             Some(JobOp::Finish(finish)) if finish.outcome == Outcome::Complete => {

@@ -9,7 +9,7 @@ use godwit_api::rest::{NewJob, Place};
 use crate::basis::relay::plain;
 use crate::basis::spec;
 
-/// The settings that the node of the job obeys, and no transfer.
+/// The settings that the node of the job obeys. Transfers ignore them.
 const SETTINGS: [&str; 2] = ["manifest", "ascmhl-digest"];
 
 /// The only value of the setting `manifest` in a job.

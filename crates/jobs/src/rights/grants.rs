@@ -133,7 +133,7 @@ struct Wished<'a> {
 }
 
 impl Wished<'_> {
-    /// Checks that the state has room for the rules. It counts them, too, but refuses in the middle of a question.
+    /// Checks that the state has room for the rules. The state also counts the rules, but refuses in the middle of a question.
     fn check_room(&self, rights: &Rights, wish: &GrantJob) -> Result<(), Refusal> {
         let reader = rights.this.reader();
         let ids = ById(&reader);
@@ -215,7 +215,7 @@ pub(crate) fn check_paths(paths: &[Text]) -> Result<(), Refusal> {
 struct OwnRight<'a> {
     rights: &'a Rights,
     node: &'a str,
-    /// By one reading, for all paths.
+    /// The rights, read once for all paths.
     read: OnceCell<Result<OwnRights, Refusal>>,
 }
 

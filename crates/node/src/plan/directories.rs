@@ -104,7 +104,7 @@ fn wait(
     })
 }
 
-/// Closes the export until the rest of its look is there.
+/// Closes the export until the rest of its look has arrived.
 fn late(
     name: &str,
     named: &Path,

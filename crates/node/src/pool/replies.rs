@@ -7,7 +7,7 @@ use godwit_web::answer_of;
 
 use super::Shared;
 
-/// The reason why a node shows nothing. Users read it, so it has no address.
+/// The reason why a node shows nothing. Users read this reason, so it contains no address.
 pub(super) const SILENT: &str = "it does not answer";
 
 /// The reason in a refusal.

@@ -22,8 +22,8 @@ pub struct Ground {
     /// The directories above those mounts, in their file systems.
     #[prost(fixed64, repeated, tag = "4")]
     pub mounts_around: Vec<u64>,
-    /// Whether all of these directories are on file systems private to one kernel. If so, the numbers decide whether
-    /// another such end has the same directories.
+    /// Whether all of these directories are on file systems private to one kernel. If so, these numbers decide whether another
+    /// end of that kind has the same directories.
     #[prost(bool, tag = "5")]
     pub own: bool,
     /// The locations themselves, by properties that are equal for one directory on two mounts or machines. Copies of a

@@ -247,7 +247,7 @@ impl<'a> Between<'a> {
         let mut looked = Instant::now();
         let mut quiet = Duration::ZERO;
         loop {
-            // This process may have been suspended too. Such a time does not count as silence of the other one.
+            // This process may have been suspended, too. Such a time does not count as silence of the other machine.
             let now = Instant::now();
             quiet += now.duration_since(looked).min(LOOK_MAX);
             looked = now;

@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    /// Reports about channel 1 of two, with a look each second. Each look contains the streams of both and the cuts of that
-    /// second.
+    /// Reports about channel 1 of two, with a look each second. Each look has the streams of channel 1, the streams of channel
+    /// 2, and the cuts of that second.
     fn statement(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
         let mut statement = ChannelReports::default();
         let began = Instant::now();

@@ -1,8 +1,9 @@
 //! Decides which commands a node of the cluster may propose, for itself and for its users. Cannot verify that a user really made the
 //! request: this depends on the node, and the audit log names the node.
 //!
-//! A command names an actor, and the number of the node that proposed it. The receiver of a command from another node sets that number, so
-//! no node can impersonate another one. Each replica checks a command when it applies it; the leader also checks it before it is in the
+//! A command names an actor, and the number of the node that proposed it. The receiver of a command sets the number of the node
+//! that sent it, so no node can impersonate another node. Each replica checks a command when it applies it; the leader also
+//! checks it before it is in the
 //! log.
 
 use rusqlite::Connection;

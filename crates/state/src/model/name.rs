@@ -272,7 +272,7 @@ mod tests {
         let same_name = user("godwit", Role::Viewer, Some("x"));
         assert!(!may("godwit", Some(&same_name)));
         assert!(may("root", Some(&user("root", Role::Viewer, None))));
-        // A node that was alone had no row when its account made its user.
+        // A single node has no row when its account makes its first user.
         let alone = Names::default();
         assert!(alone.may_report("node1", "godwit", Some(&of_account)));
         assert!(!alone.may_report("node1", "bob", Some(&viewer)));

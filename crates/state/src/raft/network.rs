@@ -49,7 +49,7 @@ pub(crate) const SNAPSHOT: &str = "snapshot";
 pub(crate) const TRANSFER: &str = "transfer";
 /// Asks whether this voter has enough disk space to lead.
 pub(crate) const ROOM: &str = "room";
-/// A command for the leader. It is the only message that has another effect if it arrives twice.
+/// A command for the leader. This is the only message that has a further effect if it arrives twice.
 pub const PROPOSE: &str = "propose";
 
 /// Carries messages of the consensus to other nodes.

@@ -254,7 +254,7 @@ pub(crate) fn open_database(
     synchronous: &str,
 ) -> Result<Connection, Fault> {
     let fault = |error| Fault::sqlite_opening(file, error);
-    // SQLite creates its other files with the mode of this one.
+    // SQLite creates its other files with the mode of this file.
     OpenOptions::new()
         .create(true)
         .append(true)

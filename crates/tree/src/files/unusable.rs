@@ -1,5 +1,5 @@
-//! Handles errors that end a transfer at its beginning: a source's own directory can be neither made nor opened at the destination. Does
-//! not concern entries below it, which fail one by one.
+//! Handles errors that end a transfer at its beginning: a source's own directory can be neither made nor opened at the
+//! destination. Ignores entries below the destination, which fail one by one.
 
 use std::sync::OnceLock;
 

@@ -57,8 +57,8 @@ impl Raise {
         if meter.windows() == 1 {
             return Raised::GoOn;
         }
-        // If only losses limit the streams, the added streams slow down no other transfer. The old streams may still be faster than
-        // losses will allow, from their start.
+        // If only losses limit the streams, the added streams slow down no other transfer. The old streams may still be as fast
+        // as at their start, which losses will not allow for long.
         if self.for_losses
             && self.from >= START_MAX
             && reading.room() == Room::Losses

@@ -166,7 +166,7 @@ class Emulated:
         if self._nodes > 1:
             for end in _ENDS:
                 self._add_nodes(end, first[end], root)
-        # Rights that a node gives before others join are its alone.
+        # Rights that a node gives before other nodes join hold at this node alone.
         for number in range(self._nodes):
             self._command(FAR, 0, "access", "allow", self._command(NEAR, number, "id"), "--all-exports", "--read", "--write")
         self._command(NEAR, 0, "site", "add", FAR, first[FAR], "--identity", self._command(FAR, 0, "id"))

@@ -53,7 +53,7 @@ pub(crate) fn judge(
     if !temporaries.is_empty() {
         wrong.push(format!("left behind: {}", some(&temporaries)));
     }
-    // A file that one node transfers and another one finds there counts once.
+    // A file counts once, even if one node transfers it and another node then finds it complete.
     let files = job["summary"]["files"].as_u64().unwrap_or(0);
     if files > sent.files {
         wrong.push(format!(

@@ -20,7 +20,7 @@ impl Seeded {
         from + self.next() % (to - from)
     }
 
-    /// One of several values, of which there is at least one.
+    /// One of the values, of which there must be at least one.
     pub(crate) fn one_of<'a, T>(&mut self, some: &'a [T]) -> &'a T {
         let at = self.between(0, some.len() as u64);
         &some[usize::try_from(at).unwrap_or(0)]

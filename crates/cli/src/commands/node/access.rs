@@ -95,7 +95,7 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first node of a new site, and its independent ones. With one identity all addresses lead to that node or its cluster.
+/// The first node of a new site, and its independent nodes. With one identity all addresses lead to that node or its cluster.
 fn nodes_of(
     addresses: Vec<String>,
     identities: Vec<String>,

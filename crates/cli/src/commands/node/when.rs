@@ -82,7 +82,8 @@ impl Clock {
         Ok(time)
     }
 
-    /// The edge of a day: `today`, `tomorrow`, a day of the week, or a date. A day of the week is the next one with a future edge.
+    /// The edge of a day: `today`, `tomorrow`, a day of the week, or a date. A day of the week means the next such day whose
+    /// edge is in the future.
     fn day(&self, text: &str, edge: Edge) -> Option<Timestamp> {
         let now = self.now.0.div_euclid(1_000);
         let today = (now + (self.offset_at)(now)).div_euclid(DAY);

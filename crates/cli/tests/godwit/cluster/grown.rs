@@ -1,4 +1,4 @@
-//! A site that grew: its first node keeps the grants from the time when it was alone in its file.
+//! A node that becomes a cluster: its file keeps the grants that it had as a single node.
 //! See `sites` for grants that a cluster keeps.
 
 use std::collections::BTreeSet;

@@ -139,7 +139,7 @@ pub(super) struct ValueAxis {
 impl ValueAxis {
     /// Up to a round number that is no lower than the greatest value.
     pub(super) fn of(max: f64, shown: Shown, (upper, lower): (f64, f64)) -> Self {
-        // Half of it has a label, too.
+        // Half of this value has a label, too.
         let least = match shown {
             Shown::Part => 0.02,
             _ => 2.0,

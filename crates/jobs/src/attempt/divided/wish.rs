@@ -94,7 +94,7 @@ pub(crate) fn wish(
     }
 }
 
-/// Whether an earlier attempt of the job was divided; None where none began to write. A later one does as the first did.
+/// Whether the job is divided, as its first attempt decided. None if no attempt has begun to write.
 fn begun(reader: &Reader, job: &Job) -> Option<bool> {
     if Works(reader).of(&job.id).is_ok_and(|work| work.is_some()) {
         return Some(true);

@@ -137,8 +137,8 @@ impl<'a> JobAccess<'a> {
         Ok(changed)
     }
 
-    /// Asks the site that runs the job for its present nodes, unless `goes_on` ends that. Returns whether one has come: it may have to run
-    /// the job.
+    /// Asks the site that runs the job for its present nodes, unless `goes_on` ends that. Returns whether a new node was found,
+    /// which may have to run the job.
     pub(super) fn follow_runners(&self, direction: Direction, goes_on: &GoesOn<'_>) -> bool {
         let attempt = self.attempt;
         let name = attempt.ends.site_of_runner(direction);

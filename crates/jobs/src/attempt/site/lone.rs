@@ -18,7 +18,8 @@ use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
 
-/// A known site, reached through the node that has the job or through any node that answers. With it come all its nodes that serve the place.
+/// A known site, reached through the node that has the job or through any node that answers. The result contains all its nodes
+/// that serve the place.
 pub(super) fn site(
     asking: &Asking,
     job: &Job,

@@ -1,8 +1,8 @@
 //! Ends waiting and paused jobs between other sites, once their owner may no longer run them, and any job when it would begin.
 //! See `scheduler` for running jobs, and `pending` for the reports to sites.
 //!
-//! Any other waiting job ends when it would begin, because no other site has a part of it. A job between other sites may wait at one of
-//! them, and has access to the other.
+//! Any other waiting job ends when it would begin, because no other site has a part of it. A job between other sites may wait
+//! at one of these sites, and has access to the other site.
 
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_state::{Job, JobFilter, JobOp, JobState, ProposeError};

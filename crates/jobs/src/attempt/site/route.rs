@@ -88,7 +88,7 @@ pub(super) fn may_be_brought(this: &ThisNode, job: &Job) -> Result<Option<NewJob
     Ok(Some(new).filter(|new| is_wanted && may(new)))
 }
 
-/// Whether the site of the sources brings the job here. In any other case one node here fetches.
+/// Whether the site of the sources brings the job here. Otherwise a node here fetches the data.
 pub(super) fn is_brought(
     context: &Context,
     job: &Job,

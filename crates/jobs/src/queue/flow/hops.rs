@@ -20,9 +20,9 @@ pub(crate) struct HopNow {
     pub(crate) moved: Amount,
     /// Amount that is known to wait at the source of the hop.
     pub(crate) backlog: Amount,
-    /// When the last complete run began. Every file that was there at that time has gone on.
+    /// When the last complete run began. Every file that existed then has been passed on.
     clear: Option<Timestamp>,
-    /// Since when the oldest of the backlog waits at most.
+    /// The earliest time at which the oldest file of the backlog can have arrived.
     pub(crate) oldest: Option<Timestamp>,
     /// Amount that the hop before has moved; None for the first hop.
     pub(crate) arrived: Option<Amount>,

@@ -103,7 +103,7 @@ fn jobs_of_other_sites_leave_places_with_a_site() {
     }
 }
 
-/// A site controls the other end of its jobs, so they need not end.
+/// A site controls the other end of its jobs, so it can keep them running for ever.
 #[test]
 fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
     for (node_max, of_sites, of_one) in [(1, 1, 1), (2, 1, 1), (4, 3, 2), (8, 6, 5), (32, 24, 18)] {

@@ -18,7 +18,7 @@ pub(super) enum Stand {
     Round(String),
     /// It can begin.
     Waits,
-    /// It can begin once its site has a place for another job.
+    /// The destination can begin once its site may run another job.
     Held,
     /// It can neither begin nor give: paused, failed, due later, without a connection, or known for wrong data.
     Away,

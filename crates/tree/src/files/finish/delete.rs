@@ -141,7 +141,7 @@ impl Deleter<'_> {
         if lock(&self.agenda.way_at_root).is_some() && self.target.config.storage.is_mount(base) {
             survey.mounts.push((survey.count, base.clone()));
         }
-        // Recorded first, so that it is removed last.
+        // The root is recorded first, so that it is removed last.
         if let Some(kind) = *lock(&self.agenda.way_at_root) {
             self.found(&mut survey, base, b"", kind)?;
         }

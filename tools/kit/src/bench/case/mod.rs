@@ -48,7 +48,7 @@ pub(crate) enum Expect {
 }
 
 /// Lowers a bar for the comparison with a program that computes no digests, or transfers no data. Such a program may be close to the limit
-/// of programs that do both. Godwit then cannot win as much against it as against the others.
+/// of programs that do both. Godwit then cannot gain as much over this program as over the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,

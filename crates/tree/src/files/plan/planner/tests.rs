@@ -45,7 +45,7 @@ fn a_further_name_that_is_a_separate_file_is_judged_as_a_file() {
     }
 }
 
-/// The second file seems to be the same by its size and time, and is the first one.
+/// The second entry has the size and time of the first one, and is the same file.
 #[test]
 fn names_of_one_file_are_not_separated_if_nothing_may_be_replaced() {
     for (comparison, expected) in [

@@ -213,7 +213,7 @@ fn a_call_that_outlasts_the_transfer_leaves_no_new_file() {
     write_byte(&sink, 1, 1).unwrap();
     write_byte(&sink, 2, 0).unwrap();
     assert!(sink.write_bundle(Seq(7), &[small], &[b"x"]).is_empty());
-    // An open file stays, so that a later run resumes it.
+    // An unfinished file stays, so that a later run resumes it.
     assert_eq!(names(), before);
     sink.suspend();
 }
