@@ -2,7 +2,7 @@
 //! All data at the place is lost. `docs/performance/results/buffer.tsv` has figures.
 //!
 //! ```text
-//! measure PLACE rates GIB THREADS     writes and reads so much
+//! measure PLACE rates GIB THREADS     writes and reads this amount
 //! measure PLACE open                  fills the log, and opens the volume
 //! ```
 

@@ -199,7 +199,7 @@ pub enum Record {
     Placed(Arc<FileKey>, Arc<FileKey>),
 }
 
-/// An extent as the log of a volume has it.
+/// An extent as it stands in the log of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The slot.

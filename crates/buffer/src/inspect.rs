@@ -28,7 +28,7 @@ pub struct Survey {
     pub log_bytes: u64,
     /// Damage of the log.
     pub damage: Vec<Damage>,
-    /// The extents, as far as the log can be read.
+    /// The extents in the readable part of the log.
     pub extents: Vec<Recovered>,
 }
 

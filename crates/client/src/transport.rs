@@ -18,7 +18,7 @@ use crate::token::Token;
 /// The way to verify the certificate of a node.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust {
-    /// Only the certificate with this fingerprint, or certificates whose key has it.
+    /// The certificate with this fingerprint, or any certificate whose key has this fingerprint.
     Pin(Fingerprint),
     /// The authorities that this system trusts.
     Roots,

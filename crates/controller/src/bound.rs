@@ -2,7 +2,7 @@
 //! Asks no node and reads no clock: names, losses and times are arguments.
 //!
 //! The first nodes of the list take part. A node that takes part stays while it is listed and not lost. The next node of the list takes
-//! the place of any other. Where too few nodes are left, the job continues with fewer.
+//! the place of any other. If too few nodes remain, the job continues with fewer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

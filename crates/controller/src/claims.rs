@@ -123,7 +123,8 @@ pub(crate) struct Claims {
     marked: Marked,
     was_held: bool,
     open_since: Duration,
-    /// The latest refusal or silence since then. The node may serve no more: a bound may have put another one in its place.
+    /// The latest refusal or silence since then. The node may not serve any longer: another node may have replaced it under the
+    /// bound.
     latest: Option<Refusal>,
     addresses: AddressPace,
 }

@@ -33,7 +33,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// How long a refusal may be temporary: the nodes of the destination learn of access one after the other.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
-/// A younger try is left when the controller pairs its node with another destination: the move wins more than it loses.
+/// A younger try is stopped when the controller pairs its node with another destination, because the change gains more than it
+/// costs.
 const MOVES_WITHIN: Duration = Duration::from_secs(5);
 /// Number of slow tries, each to another node of the destination, after which this node returns the items for faster nodes.
 pub(crate) const SLOW_TRIES_MAX: u32 = 2;

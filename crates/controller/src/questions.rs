@@ -94,7 +94,8 @@ impl Site {
             .contains(identity)
     }
 
-    /// Remembers a node that has confirmed that it is of the site. Returns whether it may be used: a site can have any number of identities,
+    /// Remembers a node that has confirmed that it belongs to the site. Returns whether it may be used: a site can have any
+    /// number of identities,
     /// and name other ones each time.
     fn vouch(&self, node: &Peer) -> bool {
         let vouched = self.vouched.lock();
@@ -177,7 +178,7 @@ impl Site {
         }
     }
 
-    /// A node under a name that says of which site it is.
+    /// A node with a name that contains the name of its site.
     fn named(&self, node: Peer) -> Peer {
         let name = format!("{}.{}", self.known.name, node.name);
         Peer {
@@ -219,7 +220,7 @@ impl Site {
         };
         let mut nodes = of_site(nodes, known, &self.below, &trusted, &ask);
         nodes.retain(|node| self.vouch(node) || node.identity == known.identity);
-        // The asked node has answered, and is of the site.
+        // The asked node has answered, and belongs to the site.
         if nodes.is_empty() {
             nodes.push(asked.clone());
         }

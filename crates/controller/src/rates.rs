@@ -370,7 +370,7 @@ fn leave_none_out(wanted: &mut [usize], places: usize, fastest_first: &[usize]) 
     }
 }
 
-/// The sum of all rates, if each destination takes no more than it was seen to take.
+/// The sum of all rates if no destination takes more than its observed rate.
 fn sum(pairs: &[usize], rates: &[f64], takes: &[f64]) -> f64 {
     let mut loads = vec![0.0; takes.len()];
     for (place, rate) in pairs.iter().zip(rates) {

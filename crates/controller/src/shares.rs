@@ -307,7 +307,7 @@ fn wanted(limit: u64, loads: &[Load]) -> Vec<u64> {
     parts.iter().map(|part| part.unwrap_or(each)).collect()
 }
 
-/// The shares of the next moment on the way to the wanted ones. `kept` is followed by nodes that have left.
+/// The shares of the next moment, closer to the wanted shares. `kept` is followed by nodes that have left.
 fn step(limit: u64, kept: u64, given: &[GrantedShare], wanted: &[u64]) -> Vec<u64> {
     let each = given.iter().zip(wanted);
     let shares: Vec<u64> = each

@@ -50,7 +50,7 @@ impl AnswerJobs for Guests {
         let jobs = &self.0;
         match question {
             Question::Reach(wish) => {
-                // Nodes that an asker has let in share its bound of dials.
+                // Nodes that an asker has admitted share its bound of dials.
                 let giver = mandate.map_or(asker, |mandate| mandate.asker.as_str());
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }

@@ -61,7 +61,7 @@ pub(crate) struct Queue {
     pub(crate) kept_ticks: Arc<schedule::KeptTicks>,
     /// Looks for room at exports.
     pub(crate) rooms: rooms::Rooms,
-    /// Relays that could not be submitted, as far as the log has them.
+    /// Relays that could not be submitted and are already in the log.
     pub(crate) complaints: relay::Complaints,
     /// What destinations had when others began to take files there.
     pub(crate) rounds: relay::Rounds,

@@ -133,7 +133,8 @@ pub fn rejoin(root: &Path, watch: &Watch<'_>) -> Result<u64, Error> {
     }
 }
 
-/// The generations in a folder that its chain does not list, by number, no more than a history takes. A name without a number is no generation
+/// The generations in a folder that its chain does not list, by number. There are at most as many as a history may have. A name
+/// without a number is no generation
 /// of this program.
 fn strangers(folder: &Path, links: &[Link]) -> Vec<(u32, String)> {
     let known: HashSet<&str> = links.iter().map(|link| link.file.as_str()).collect();

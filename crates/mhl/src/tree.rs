@@ -49,7 +49,7 @@ pub(crate) struct Entry {
 /// Most levels of directories below the top: a walk takes room on the stack for each.
 const LEVELS_MAX: usize = 256;
 
-/// A walk, with the room that is left for what it keeps in memory.
+/// A walk, and the memory that it may still use.
 struct Walk<'a> {
     watch: &'a Watch<'a>,
     /// For the entries of the data set. A history with more could be read by no later one.
@@ -73,7 +73,7 @@ impl Room {
         }
     }
 
-    /// Takes the room for some paths, the last of which is that of the message.
+    /// Takes the memory for some paths. A failure names the last path.
     fn take(&self, last: &Path, paths: usize, bytes: u64) -> Result<(), Error> {
         let left = self.paths.get().checked_sub(paths);
         match left.zip(self.bytes.get().checked_sub(bytes)) {

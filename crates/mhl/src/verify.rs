@@ -66,7 +66,7 @@ impl Recorded {
         self.wanted.len() as u64
     }
 
-    /// The sum of their sizes, as far as the history has them.
+    /// The sum of the sizes that the history names.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let sizes = self.wanted.iter().filter_map(|(_, record)| record.size);

@@ -32,7 +32,7 @@ pub(crate) fn is_writable(text: &str) -> bool {
 const SECONDS_MIN: i64 = -62_135_596_800;
 const SECONDS_MAX: i64 = 253_402_300_799;
 
-/// The time for an attribute. A file system may have times that no calendar has; the nearest one stands for them.
+/// The time for an attribute. A file system may have times outside the calendar; the nearest valid time replaces them.
 pub(crate) fn time(at: SystemTime) -> String {
     let seconds = match at.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_secs()).unwrap_or(SECONDS_MAX),
@@ -58,7 +58,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Begins with everything that stands before the files.
+    /// Writes everything that comes before the files.
     pub(crate) fn begin(
         path: &Path,
         (tool, process, now): (&Tool, Process, SystemTime),

@@ -26,7 +26,7 @@ pub enum SignatureError {
     /// The key does not match the identity.
     #[error("its key does not belong to {0}")]
     Stranger(IdentityId),
-    /// The signature is of another message, or by another key.
+    /// The signature belongs to another message or key.
     #[error("it was not made by {0} for this content")]
     Invalid(IdentityId),
 }

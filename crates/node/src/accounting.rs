@@ -163,8 +163,8 @@ impl Accounting {
     }
 }
 
-/// Those who may take room for a record: the identities under which its peer is counted, or its owner. A peer that several askers let in
-/// takes the room of any of them.
+/// Those who may take room for a record: the identities under which its peer is counted, or its owner. A peer that several
+/// askers name may use the room of any of them.
 fn takers(start: &TransferStart) -> Vec<String> {
     if !start.counted_as.is_empty() {
         return start.counted_as.clone();

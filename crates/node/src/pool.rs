@@ -51,7 +51,8 @@ const EXTENTS: Bounds = Bounds {
     waiting: 8,
     kept: 4,
 };
-/// The nodes share so many further places for extents that stay. Each reader of a slow export has its own file: without its extent in memory,
+/// Further places for extents that stay; the nodes share them. Each reader of a slow export has its own file: without its
+/// extent in memory,
 /// it would get the whole extent again for each block.
 const KEPT_SHARED: usize = 32;
 /// Questions to one node about its buffer.
@@ -270,7 +271,7 @@ impl Shared {
         others.take(NODES_MAX).collect()
     }
 
-    /// A node among so many others.
+    /// The state of a node among `among` nodes.
     fn mate(&self, row: &Node, among: usize) -> Arc<Mate> {
         let peer = Peer {
             name: row.name.clone(),

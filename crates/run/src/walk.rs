@@ -31,8 +31,8 @@ pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
 /// many of them and another node none.
 const LARGE_BYTES: u64 = 64 << 20;
 
-/// A scan with more bytes in small files is left in shares: then a slow node is not busy with one scan for long, and the last scans
-/// end together.
+/// A scan with more bytes in small files is divided into shares. So a slow node is not busy with one scan for long, and the
+/// last scans end together.
 const SCAN_BYTES: u64 = 64 << 20;
 
 /// Limits of one walk.
@@ -217,7 +217,7 @@ impl Walk {
         Ok(meta.map(|meta| meta.kind))
     }
 
-    /// The one file at which a walk begins; `None` at a directory. A file that has gone meanwhile is nothing to send.
+    /// The one file at which a walk begins; `None` at a directory. A file that was removed meanwhile is not sent.
     fn whole_file(&self, from: &[u8]) -> Option<Walked> {
         if !self.keeps_whole || from.is_empty() {
             return None;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use crate::grant::Mandate;
 use crate::json::Shape;
 
-/// Longest document that may have its content before its name, and whose parts are of no account.
+/// Longest document whose content may come before its name. The order of its parts does not matter.
 pub const SMALL_BYTES: usize = 8 << 10;
 
 /// Most lists and objects within each other in a document. Eight are the most that a known document has.

@@ -33,7 +33,7 @@ impl NewFlow {
     pub const EVERY_SECONDS: u32 = 60;
 }
 
-/// A flow: files go on from place to place, each as soon as it is whole.
+/// A flow passes files from place to place, each as soon as it is whole.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct FlowView {
     /// Id.

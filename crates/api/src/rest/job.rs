@@ -141,7 +141,7 @@ pub struct JobView {
     /// The destinations of a job with several, or the sources of one that gathers. The list of jobs with this `parent` has a job for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<DestinationCount>,
-    /// Id of the job with several destinations, or sources that it gathers, of which this job is one.
+    /// Id of the parent: the job with several destinations or sources to which this job belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// State of the job.

@@ -66,7 +66,7 @@ pub struct FileList<'a> {
     most: usize,
     /// The last file that was looked at.
     after: Option<Arc<FileKey>>,
-    /// The file behind it, as far as its extents were looked at.
+    /// The file after it, with the extents looked at so far.
     part: Option<Part>,
     found: Vec<FileView>,
     /// Bytes of the paths of the files.

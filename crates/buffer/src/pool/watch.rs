@@ -73,7 +73,8 @@ impl Watch {
         }
     }
 
-    /// The node did wrong. Returns for how long it is left out, if that is news: many readers may find the same fault.
+    /// The node did wrong. Returns how long the node is left out, or None if it is left out already: many readers may find the
+    /// same fault.
     pub fn handle_fault(&mut self, now: Duration, misdeed: Misdeed) -> Option<Duration> {
         let worse = misdeed == Misdeed::Lied;
         if let Some((known, _)) = self.left_out(now)

@@ -1,4 +1,4 @@
-//! Owns the ends of arrivals that have no durable record: files of which a log may still say that they wait. Chooses no file.
+//! Owns the ends of arrivals that have no durable record yet: a log may still list these files as waiting. Chooses no file.
 //!
 //! A volume that was out names such a file again when it comes back. By then a later file may be in its place, or it may have
 //! been removed. So it must not drain again.

@@ -137,7 +137,8 @@ impl Buffer {
         (kept, refused)
     }
 
-    /// Removes the extents of files at and below a path, as far as slow storage has the data. Returns how many files had extents.
+    /// Removes the extents of files at and below a path. Extents whose data is not yet in slow storage stay. Returns how many
+    /// files had extents.
     pub fn drop_files(&self, source: SourceId, below: &[u8]) -> u64 {
         let mut dropped = 0;
         self.each(source, below, |ledger, file| {

@@ -92,7 +92,7 @@ pub(super) fn rest(command: &str) -> String {
     format!("All flags: godwit {command} --help")
 }
 
-/// A setting in the short help. Texts stand beside flags there while the longest flag takes at most 24 columns.
+/// A setting in the short help. Texts are printed beside the flags if the longest flag takes at most 24 columns.
 fn brief(setting: &'static Setting) -> Arg {
     let arg = shown_setting(setting);
     match setting.name {

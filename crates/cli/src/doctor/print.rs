@@ -27,7 +27,7 @@ pub(super) fn people(findings: &Findings) {
         }
     }
     match findings.stops() {
-        // Its remedy stands above.
+        // The remedy is printed above.
         Some(stop) => line(&format!(
             "A transfer would be stopped ({}): see STOP above",
             stop.name

@@ -1,4 +1,4 @@
-//! The bar on a terminal: two lines that fit its width, and a third one with the name of a file on its way.
+//! Owns the bar on a terminal: two lines that fit its width, and a third line with the name of a file that is being copied.
 //! Its text is the same as a plain line's.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -231,7 +231,7 @@ mod tests {
             text.others(now, 60),
             "connection lost, retrying (12 s of 5 min), 12 files …"
         );
-        // No file is on its way meanwhile.
+        // No file is being copied at this time.
         text.lost = None;
         assert_eq!(text.others(now, 80), "12 files, 0 streams\nrun42/d/a.h5");
         assert_eq!(text.others(now, 9), "…\n…2/d/a.h5");

@@ -9,15 +9,15 @@ const IN_A_ROW: u32 = 16;
 /// Interval of further changes after that.
 const ONE_EACH: Duration = Duration::from_secs(30);
 
-/// The changes that are left.
+/// Changes that are still allowed.
 #[derive(Debug, Default)]
 pub(super) struct AddressPace {
-    /// Time at which the full number is left again.
+    /// Time at which the full number is allowed again.
     full_at: Duration,
 }
 
 impl AddressPace {
-    /// Takes one change. Returns whether one was left.
+    /// Takes one change. Returns false if no change is allowed now.
     pub(super) fn take(&mut self, now: Duration) -> bool {
         let after = self.full_at.max(now) + ONE_EACH;
         let is_left = after.saturating_sub(now) <= ONE_EACH * IN_A_ROW;

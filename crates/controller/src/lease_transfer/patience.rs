@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// A transfer below the least rate for this long is left; the next one of the same items has twice as long.
+/// A transfer that stays below the least rate for this time is stopped. The next transfer of the same items has twice the time.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first byte may take this many times as long, because a transfer may have to queue.
 const FIRST_TIMES: u32 = 2;

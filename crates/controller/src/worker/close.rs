@@ -174,7 +174,7 @@ impl JobContext<'_> {
         let walk = Walk::open(&bare, &(self.node.make_env)(&[]), WalkLimits::default())?;
         let whole = || region(vec![Text(path.to_vec())]);
         let tally = match (walk.has_directory(path), flat) {
-            // The close around it sees a directory that has gone meanwhile.
+            // The close of the directory above notices a directory that was removed meanwhile.
             (Ok(false), _) => return none(),
             (_, true) => return Ok(Part::Of(whole(), Vec::new())),
             (Ok(true), false) => walk.tally(path, (share, shares), REGION_ENTRIES),
@@ -216,11 +216,11 @@ impl JobContext<'_> {
 enum Part {
     /// A region, and the entries in it that its transfer does not report; None is the whole tree.
     Of(Option<Region>, Vec<Unread>),
-    /// It is left to others for now.
+    /// The directory is left to other nodes for now.
     Left(Found),
 }
 
-/// The work that a close leaves to other nodes. The close is of this directory, or of one share of the directories in it.
+/// The work that a close leaves to other nodes. The item closes this directory, or one share of the directories in it.
 fn left(tally: &Tally, path: &[u8], shares: u32) -> Option<Found> {
     let directories = tally.directories.as_slice();
     let fan = u32::try_from(directories.len()).unwrap_or(FAN).min(FAN);

@@ -2,7 +2,8 @@
 //! leaves the job to the others.
 //! Reads nothing.
 //!
-//! An I/O error may be of the mount of this node, or of an entry that no node can read. So items return once from a node that reads others.
+//! An I/O error may come from the mount of this node, or from an entry that no node can read. So items return once from a node
+//! that reads others.
 //! If the items come again, their entries have failed, and the close looks at them.
 
 use std::collections::HashSet;

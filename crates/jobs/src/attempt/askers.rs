@@ -8,7 +8,7 @@ use crate::basis::cluster::Cluster;
 use crate::basis::error::JobsError;
 use crate::rights::Rights;
 
-/// The mandate of the node by which a site knows the job, as the state has it. That node may have left the cluster.
+/// The mandate of the node by which a site knows the job, from the state. That node may have left the cluster.
 pub(crate) fn noted(rights: &Rights, job: &Job) -> Result<Option<Mandate>, JobsError> {
     let noted = Agreed(&rights.this.reader()).asker(&job.id)?;
     let own = asker(&rights.cluster, None);

@@ -79,7 +79,7 @@ pub(crate) struct Observed {
     delivered: Option<u64>,
     /// Bytes that this attempt has written at the destination, or has read of a copy that it checks.
     written: u64,
-    /// The time of the last sample, and the bytes then of which its rate is.
+    /// Time and bytes of the last sample, from which the next rate is computed.
     sampled: Option<(Timestamp, u64)>,
     pub(super) summary: Option<String>,
     /// Note about late writes after the end.

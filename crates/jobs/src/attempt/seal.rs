@@ -52,7 +52,7 @@ impl Checks<'_> {
             return Ok(());
         }
         let first = self.copies(&wished)?.and_then(|all| all.into_iter().next());
-        // Before an attempt has found out the directory, the destination stands for it.
+        // Until an attempt has found the directory, the destination is used instead.
         let place = first.unwrap_or_else(|| plain(&destination));
         self.ask_to_seal(&wished, &place, true).map(drop)
     }

@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// An export with this much room, and nothing else.
+    /// An export with this free space and no other fact.
     struct Export(AtomicU64);
 
     impl ExportedFiles for Export {

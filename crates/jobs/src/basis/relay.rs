@@ -169,7 +169,8 @@ pub(crate) struct Root {
     pub(crate) is_known: bool,
 }
 
-/// The root of a destination by its description, and `into` as its attempts found it. `guess` stands for that where no attempt did. None where
+/// The root of a destination by its description, and `into` as its attempts found it. `guess` is used if no attempt did. None
+/// where
 /// the root cannot be named.
 pub(crate) fn root(new: &NewJob, into: Option<bool>, guess: bool) -> Option<Root> {
     let (sources, destination) = spec::places(new).ok()?;

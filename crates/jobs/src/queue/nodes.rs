@@ -31,7 +31,7 @@ pub(crate) const NODES_DRAINED: FailureCode = FailureCode::NodesDrained;
 /// Jobs of other nodes that one pass reads.
 const OTHERS_MAX: usize = 1_000;
 
-/// The nodes of the cluster, as far as jobs go.
+/// The facts about nodes of the cluster that matter for jobs.
 #[derive(Default)]
 pub(crate) struct Nodes {
     /// Rows of all nodes; empty for a node that is alone.

@@ -41,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a node of a site may take to prove its identity.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// For the other nodes of a site, of which it may have hundreds: other sites wait.
+/// Time for the other nodes of a site. A site may have hundreds, and other sites wait.
 const ALL_WITHIN: Duration = Duration::from_secs(30);
 
 /// Waiting jobs that one look sees: a page of the state.

@@ -5,8 +5,8 @@
 //! records of the owner's oldest ended jobs are deleted; for a user, records of waiting jobs are
 //! deleted, too. The log of a user's job reports it. If the remaining jobs fill the room, the running
 //! one
-//! with the largest records ends. Then the node takes no further job of another site. A job that another node runs, and on which this node
-//! works, goes on without this node.
+//! with the largest records ends. Then the node takes no further job of another site. A job that another node runs continues
+//! without this node, even if this node works on it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

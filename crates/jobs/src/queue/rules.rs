@@ -92,7 +92,8 @@ const AHEAD_STEPS: i64 = 7 * 24 * 4;
 const AHEAD_STEP: i64 = 15 * 60 * 1_000;
 
 impl Policy {
-    /// How the limit of a job changes in the coming week, as `rate` has it: each change with its time. A window that begins within a
+    /// The changes of a job's limit in the coming week, as `rate` returns the limit, each with its time. A window that begins
+    /// within a
     /// quarter of an hour counts from the next quarter on.
     pub(crate) fn ahead(
         &self,

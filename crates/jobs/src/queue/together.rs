@@ -4,7 +4,7 @@
 use godwit_api::rest::{ForecastView, ProgressView};
 use godwit_state::{JobState, Moved};
 
-/// A child, as far as the progress of its parent follows from it.
+/// The facts about a child from which the progress of its parent follows.
 pub(crate) struct Part {
     pub(crate) state: JobState,
     /// Amounts of its ended attempts.

@@ -265,7 +265,7 @@ impl Granted {
     /// The same as [`Self::allows`].
     ///
     /// # Errors
-    /// `Forbidden`, with the command by which an admin allows it.
+    /// `Forbidden`, with the command with which an admin allows the request.
     pub fn check(&self, place: &Place, right: Right) -> Result<(), JobsError> {
         if self.allows(place, right) {
             return Ok(());

@@ -24,7 +24,7 @@ impl Pace {
     /// Takes this many changes of a site.
     ///
     /// # Errors
-    /// Too few are left.
+    /// Too few changes are allowed now.
     pub(crate) fn take(&self, asker: &str, changes: usize, now: Instant) -> Result<(), Refusal> {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         full_at.retain(|_, full_at| *full_at > now);

@@ -221,7 +221,7 @@ fn runner_of(node: &str) -> Runner {
     }
 }
 
-/// The questions to other nodes, none of which has been asked.
+/// The questions to other nodes. None has been sent yet.
 fn asking(this: &Arc<ThisNode>, sites: Bordered) -> Asking {
     Asking {
         this: Arc::clone(this),

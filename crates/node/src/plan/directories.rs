@@ -154,7 +154,7 @@ fn late(
 mod tests {
     use super::*;
 
-    /// A look of which this much is known at its deadline, and the rest comes later.
+    /// A look at its deadline: this part is known, and the rest comes later.
     fn late_look(known: Option<&str>, rest: Vec<Step>) -> Watched {
         let (sender, steps) = sync_channel(STEPS);
         let began = Instant::now().checked_sub(WITHIN).expect("a time");

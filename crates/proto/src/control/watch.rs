@@ -144,8 +144,8 @@ pub struct Status {
     /// Working time of threads that read or write for streams.
     #[prost(uint64, tag = "50")]
     pub helping_ns: u64,
-    /// From the kernel, summed over the sockets that send contents: time with data to send. The next seven fields are
-    /// of the same kind.
+    /// From the kernel, summed over the sockets that send contents: time with data to send. The next seven fields have the same
+    /// source.
     #[prost(uint64, tag = "51")]
     pub tcp_busy_ns: u64,
     /// Part of `tcp_busy_ns` limited by the receiver's window.

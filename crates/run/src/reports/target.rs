@@ -81,7 +81,7 @@ impl Target {
     /// Creates the draft, or empties it. Like the final file, the draft has no mode bits that the umask removes.
     ///
     /// # Errors
-    /// The draft cannot be made. A link in its place is not followed.
+    /// The draft cannot be made. If the target is a link, the link is not followed.
     pub(super) fn create(&self) -> io::Result<File> {
         let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = File::options();

@@ -284,7 +284,7 @@ fn check_limit(limit: Option<u64>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Whether the state takes a job that is submitted at this time, as far as the job alone decides.
+/// Whether the facts of a job permit its submission at this time.
 ///
 /// # Errors
 /// Names the field at fault.

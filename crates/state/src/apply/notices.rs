@@ -58,7 +58,7 @@ struct DeliveryJob<'a> {
     owner: &'a str,
     state: JobState,
     reason: Option<&'a Reason>,
-    /// The job with several destinations of which this one is one.
+    /// The parent of this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'a str>,
 }

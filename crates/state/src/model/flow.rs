@@ -13,7 +13,7 @@ use crate::bounds::{self, FLOW_BYTES_MAX, FLOWS_MAX, HOPS_MAX};
 /// Seconds after which a hop looks for new files again, at the least and at the most.
 pub const FLOW_SECONDS: RangeInclusive<u32> = 1..=86_400;
 
-/// A flow: files go on from place to place.
+/// A flow passes files from place to place.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -26,7 +26,7 @@ pub struct Flow {
     pub role: Option<Role>,
     /// The hops, in the order of the data.
     pub hops: Vec<Hop>,
-    /// A hop looks for new files again after so many seconds at the latest.
+    /// Most seconds after which a hop looks for new files again.
     pub every: u32,
     /// Whether the flow is suspended: no run starts.
     pub paused: bool,
@@ -58,7 +58,8 @@ pub struct Hop {
     /// Amount that all runs before the latest one moved. The state sets this field.
     #[serde(default)]
     pub moved: Amount,
-    /// When the last complete run before the latest one was submitted. Every file that was there at that time has gone on. The state sets
+    /// When the last complete run before the latest one was submitted. Every file that existed then has been passed on. The
+    /// state sets
     /// this field.
     #[serde(default, with = "millis::option")]
     pub clear: Option<Timestamp>,

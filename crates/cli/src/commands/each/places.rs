@@ -1,4 +1,4 @@
-//! Refuses several destinations of which two are one place, or one is inside another or inside the source.
+//! Refuses destinations that are one place, or that lie in another destination or in the source.
 //! Opens no file and connects to nothing: `exports` asks the nodes. A lock at each destination finds the rest.
 
 use std::collections::HashSet;

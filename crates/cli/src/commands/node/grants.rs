@@ -29,7 +29,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     }
 }
 
-/// The running node of a home, as far as it answers.
+/// The running node of a home, with the rules that it has.
 struct NodeRules {
     client: Client,
     /// Rules of the node; None if no node runs with this home.

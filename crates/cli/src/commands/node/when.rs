@@ -187,7 +187,7 @@ impl Clock {
     }
 }
 
-/// The moment that a day stands for.
+/// The moment that the name of a day means.
 #[derive(Clone, Copy)]
 enum Edge {
     /// Its first moment.

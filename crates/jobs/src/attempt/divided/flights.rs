@@ -178,7 +178,7 @@ impl Flights {
         })
     }
 
-    /// The traffic of each node, as far as it reports.
+    /// The traffic of each node that reports its traffic.
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let reports = self.lock();
         let new = reports

@@ -144,7 +144,7 @@ impl<'a> JobAccess<'a> {
         let name = attempt.ends.site_of_runner(direction);
         let asking = &attempt.context.asking;
         let now = name.and_then(|name| living(asking, attempt.job, name, goes_on).ok());
-        // A site of which no node answers now keeps the nodes that it had, and is asked again.
+        // If no node of a site answers now, the site keeps its known nodes and is asked again.
         let Some(now) = now.filter(|now| now.answered) else {
             return false;
         };

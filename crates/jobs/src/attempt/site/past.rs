@@ -40,7 +40,7 @@ impl Copying {
         }
     }
 
-    /// Copies all that is left.
+    /// Copies the rest.
     pub(super) fn end(&mut self, attempt: &SiteAttempt<'_>, direction: Direction, job: &str) {
         self.copy(attempt, direction, job, AT_END_MAX);
     }

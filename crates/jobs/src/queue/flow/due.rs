@@ -3,7 +3,7 @@
 
 use godwit_api::rest::{Amount, Timestamp};
 
-/// The shortest pause between two runs of a hop, in milliseconds: files that arrive together go on together.
+/// The shortest pause between two runs of a hop, in milliseconds, so that files that arrive together are passed on together.
 const PAUSE: i64 = 1_000;
 
 /// The latest run of a hop.

@@ -19,7 +19,7 @@ use godwit_state::Timestamp;
 use crate::basis::error::JobsError;
 use crate::basis::zone::{self, check_time_zone};
 
-/// An expression comes due within so many years, or it is refused.
+/// An expression that is not due within this many years is refused.
 pub(super) const YEARS_MAX: usize = 10;
 
 /// Days of a search.
@@ -121,8 +121,8 @@ impl Ticks {
         DateTime::<Utc>::from_timestamp_millis(at.0).map(|utc| utc.with_timezone(&self.zone))
     }
 
-    /// Whether a tick is one of its day, or of the day before it, which is due, too. In Greenland the hour that is left out ends at
-    /// midnight, and a tick of a day that is not due would come then.
+    /// Whether a tick is one of its day, or of the day before it, which is due, too. In Greenland the skipped hour ends at
+    /// midnight, and the tick of a day that is not due would move there.
     fn is_own(&self, tick: &DateTime<Tz>) -> bool {
         let before = tick.date_naive().pred_opt();
         tick.time() != NaiveTime::MIN
@@ -288,7 +288,7 @@ mod tests {
             ("0 0 0 L * +1#4 4-4996/4,4991", "UTC"),
             // A first Sunday is no 31st.
             ("0 0 31 * +0#1", "UTC"),
-            // The hour that is left out each year.
+            // The hour that is skipped each year.
             ("* * 2 25-31 3 +0", "Europe/Berlin"),
             ("0 0 0 1 1 * 2037", "UTC"),
         ] {

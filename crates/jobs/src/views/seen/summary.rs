@@ -4,7 +4,7 @@
 use godwit_api::event::{Status, Verdict};
 use serde_json::{Map, Value};
 
-/// The figures of a summary, and how the job ended. All its other texts may be of another site.
+/// The figures of a summary, and how the job ended. Another site may have written all its other texts.
 pub(super) fn figures(summary: &Value) -> Option<Value> {
     match summary {
         Value::Null | Value::Bool(_) | Value::Number(_) => Some(summary.clone()),
