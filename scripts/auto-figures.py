@@ -3,7 +3,7 @@
 
 usage: auto-figures.py GODWIT [--links s1=130,s2=470,s3=820,d1=470,d2=820] [--mib 4] [--files 512] [--rounds 2] [--never]
 
-Makes a network namespace for each node, and one that routes between them (root). A link has so many Mbit/s in each direction. The nodes of a
+Makes a network namespace for each node, and one that routes between them (root). A link carries the given Mbit/s in each direction. The nodes of a
 site are a cluster and share a directory in memory; each site may write at the other. With --never, jobs that stay undivided are measured, too.
 Prints tab-separated values, and removes all.
 """

@@ -338,8 +338,8 @@ impl Claims {
                     return;
                 }
                 if may_have_set(&refusal) {
-                    // The node may handle the question as long as its lease holds. A lease that is over does not begin again, and a claim
-                    // that is set later ends the transfers begun under it.
+                    // The node may handle the question as long as its lease holds. An ended lease does not begin again. A claim
+                    // that is set later ends the transfers that began under that lease.
                     if at.may_hold_until > at.asked_at {
                         at.may_hold_until += if ask.probes { PROBE_LEASE } else { LEASE };
                     }

@@ -24,7 +24,7 @@ const STEPS: usize = 10;
 
 /// The facts about a job from the state and the files.
 pub struct Known {
-    /// The job as the state has it.
+    /// The job, from the state.
     pub job: JobView,
     /// The job as it was submitted.
     pub description: NewJob,

@@ -159,7 +159,7 @@ impl Destinations {
         (patient, least)
     }
 
-    /// When the destination may read although destinations that keep up read.
+    /// When this destination may read, even while destinations that keep up are reading.
     pub(crate) fn low_due(&self, who: Destination) -> Duration {
         self.ones
             .get(who.0)

@@ -330,7 +330,7 @@ impl SourceFile for SharedFile {
     }
 }
 
-/// The error under the number that the entry has in another transfer.
+/// The error, with the entry's number in the other transfer.
 fn with_entry(error: ReadError, id: EntryId) -> ReadError {
     match error {
         ReadError::Changed => ReadError::Changed,

@@ -74,7 +74,7 @@ class AsyncClient(AsyncGroups):
                 return
 
     def events(self, job: Optional[str] = None, *, until: Optional[float] = None) -> AsyncIterator[Event]:
-        """Events of all jobs, or of one, until this time of `time.monotonic`. A broken stream goes on where it broke."""
+        """Events of all jobs, or of one, until this time of `time.monotonic`. A broken stream resumes where it broke."""
         return self._wire.events(job, until)
 
     async def save_manifest(self, job: str, path: PathLike) -> None:

@@ -77,7 +77,7 @@ class Client(Groups):
                 return
 
     def events(self, job: Optional[str] = None, *, until: Optional[float] = None) -> Iterator[Event]:
-        """Events of all jobs, or of one, until this time of `time.monotonic`. A broken stream goes on where it broke."""
+        """Events of all jobs, or of one, until this time of `time.monotonic`. A broken stream resumes where it broke."""
         return self._wire.events(job, until)
 
     def save_manifest(self, job: str, path: PathLike) -> None:

@@ -91,7 +91,7 @@ class JobError(GodwitError):
 
 
 class StillRunningError(GodwitError, TimeoutError):
-    """The time to wait is over, and the job goes on."""
+    """The time to wait is over, and the job continues."""
 
     def __init__(self, job: str, seconds: float) -> None:
         super().__init__("peer_silent", f"job {job} has not ended within {seconds:g} s; it goes on")

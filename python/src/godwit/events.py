@@ -1,4 +1,4 @@
-"""Owns the stream of events: bytes in, events out, and where a broken stream goes on. Touches no socket."""
+"""Owns the stream of events: bytes in, events out, and where a broken stream resumes. Touches no socket."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Wire:
                 time.sleep(tries.pause(error))
 
     def events(self, job: Optional[str], until: Optional[float]) -> Iterator[Event]:
-        """Events until this time of the monotonic clock. A broken stream goes on where it broke."""
+        """Events until this time of the monotonic clock. A broken stream resumes where it broke."""
         follower, window = Follower(self._node, job), Window(until)
         while window.left > 0:
             error: Optional[GodwitError] = None

@@ -56,7 +56,7 @@ impl Loss {
 pub(crate) struct LineConfig {
     /// The bottleneck; without one packets never queue.
     pub(crate) rate: Option<Rate>,
-    /// From the end of a packet's transmission to its arrival.
+    /// Time from the end of a packet's transmission to its arrival.
     pub(crate) delay: Duration,
     /// Chance of each packet offered to vanish.
     pub(crate) loss: Loss,

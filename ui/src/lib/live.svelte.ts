@@ -1,4 +1,4 @@
-// Owns the jobs as the node tells them: one stream of events for the page, and whether its figures are of now.
+// Owns the jobs as the node reports them: one stream of events for the page, and whether its figures are current.
 // Draws nothing, and steers nothing.
 import { SvelteMap } from 'svelte/reactivity';
 import { call, type Job, nodeNow, type Progress, words } from './api';

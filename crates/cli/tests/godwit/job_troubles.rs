@@ -17,7 +17,7 @@ use super::rig::Rig;
 
 const MIB: usize = 1 << 20;
 
-/// For automatic work of a node, on a busy machine.
+/// Time for automatic work of a node on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs a command at the node.

@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The age from which an answer is not shown.
 const OLD_AFTER: Duration = Duration::from_secs(5);
 
-/// How long the questions go on after the last look of a client.
+/// How long the questions continue after the last look of a client.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
 
 /// How long a node may take to answer.

@@ -246,7 +246,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// Adds the samples of a node. Every second sample of each node goes until the rest has so many bytes at most.
+    /// Adds the samples of a node. Removes every second sample of each node until the rest has at most this many bytes.
     fn add(&mut self, mut samples: Vec<SampleView>, most: usize) {
         (0..self.halvings).for_each(|_| halve(&mut samples));
         self.of_nodes.push(samples);
@@ -363,7 +363,7 @@ pub(crate) fn ask_node(asking: &Asking, node: &str, question: &Question) -> Resu
         }
         Err(refusal) => {
             let why = match refusal.code.known() {
-                // The asked node did not know that the asker is of its cluster.
+                // The asked node did not know that the asker belongs to its cluster.
                 Some(code::UNSUPPORTED | code::NO_SUCH_JOB) => format!(
                     "{node} has an earlier version, which cannot answer; ask that node directly, or update it: {refusal}"
                 ),

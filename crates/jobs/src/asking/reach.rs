@@ -292,7 +292,7 @@ pub(crate) fn check_reach(asking: &Asking, guest: &Guest) -> Result<(), Failure>
     })
 }
 
-/// The asker of a job has it tried now: the next attempt dials the other end, though a dial has failed a moment ago.
+/// The asker of a job retries it now: the next attempt dials the other end, even if a dial failed a moment ago.
 pub(crate) fn dial_again(asking: &Asking, id: &str) {
     if let Some((asker, site)) = other_end(asking, id) {
         asking.reaching.doubt(&asker, &site);

@@ -143,7 +143,7 @@ fn is_silent(refusal: &Refusal) -> bool {
     refusal.code.is_one_of(&silent)
 }
 
-/// Whether a refusal leaves open if the node is of its site: it was not reached, is busy, or cannot read its state.
+/// Whether a refusal leaves open if the node belongs to its site: it was not reached, is busy, or cannot read its state.
 fn says_nothing(refusal: &Refusal) -> bool {
     refusal.retryable || is_silent(refusal)
 }
@@ -256,7 +256,7 @@ fn nodes_of(
     }
     let mut away: Vec<Peer> = nodes.iter().filter(|one| is_known(one)).cloned().collect();
     let trusted = |identity: &str| identity == node.identity;
-    // Nodes whose answer says whether they are of the site.
+    // Nodes whose answer says whether they belong to the site.
     let answered = Mutex::new(HashSet::new());
     let ask = |one: &Peer, question: &Question, within| {
         let answer = ask(asking, one, question, within, goes_on);

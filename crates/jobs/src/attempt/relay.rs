@@ -1,5 +1,5 @@
-//! Checks both ends of a relay by the digests that the transfer from the source to the giving destination recorded. The giver is checked
-//! before it gives anything; the taker, by its own site, after all has arrived.
+//! Checks both ends of a relay by the digests that the transfer from the source to the giving destination recorded. The giver's
+//! copy is checked before the relay. The taker's copy is checked by its site after the relay.
 //! Moves no data, and chooses no giver: `queue::relay` does.
 
 mod kept;

@@ -4,7 +4,7 @@
 use godwit_api::failure::{Code, FailureCode, Retry, Scope};
 use godwit_state::{Reason, reason};
 
-/// Longest text of one example: the state takes no longer one.
+/// Longest text of one example. The state refuses longer texts.
 const TEXT_BYTES_MAX: usize = 4_096;
 
 /// Reasons whose texts name no entry.

@@ -140,8 +140,8 @@ impl Following {
 }
 
 impl LastContact {
-    /// Records signs of life. Data in flight counts as a sign only up to the end of its blocks, because the kernel of a
-    /// stopped peer still accepts some.
+    /// Records signs of life. Data in flight shows life only until its blocks are through, because the kernel of a stopped peer
+    /// still accepts some data.
     fn listen(&mut self, look: Look, passed: Duration) {
         let answered = look.peer_elapsed_ns != self.elapsed_ns;
         if answered || look.bytes < self.bytes {

@@ -84,7 +84,7 @@ class Campaign:
         self._failed_in_a_row = 0
 
     def prepare(self) -> None:
-        """Keeps what is known of the machines, and looks for the runs that are left. Makes no data set."""
+        """Keeps the facts about the machines, and finds the remaining runs. Makes no data set."""
         about: Dict[str, Any] = {"plan": self.plan.text, "scale": self.plan.scale, "title": self.plan.title}
         about["source"], about["destination"] = self.plan.source, self.plan.destination
         about["cold"], about["path"], about["idle_below"] = self.plan.cold, self.plan.path, self.plan.idle_below
@@ -134,7 +134,7 @@ class Campaign:
         return next(runs for runs in map(self._open, self.plan.blocks()) if runs)
 
     def cost(self) -> str:
-        """How many runs are left, how much they move and write, and how long that takes at least. No data set is needed."""
+        """The number of remaining runs, their bytes, and the least time that they take. No data set is needed."""
         runs = self.left()
         rate = self._probes().now()
         moved = {run.key: self._promised(run, rate) for run in runs}
@@ -159,7 +159,7 @@ class Campaign:
         return said
 
     def run(self) -> None:
-        """Does what is left. A run that another load disturbed is repeated."""
+        """Does the remaining runs. A run that another load disturbed is repeated."""
         # The time that the user took to confirm does not count.
         self._began = self._clock.now() - self._prepared
         for block in self.plan.blocks():
@@ -226,7 +226,7 @@ class Campaign:
         )
 
     def rest(self, block: int, runs: List[Run]) -> float:
-        """The seconds until the end, with the waits for the hours of a campaign, while so many runs of a block are left."""
+        """The seconds until the end, if these runs of a block remain. The waits for the hours of a campaign count."""
         mean = sum(self._done.values()) / max(1, len(self._done))
         if not self.plan.repetitions:
             return max(0.0, self.plan.within - self._elapsed())
@@ -294,7 +294,7 @@ class Campaign:
             self._clock.sleep(1.0)
 
     def _spare(self) -> float:
-        """The time that is left over if each run that is left takes what it must."""
+        """The spare time if each remaining run takes its usual time."""
         mean = sum(self._done.values()) / len(self._done) if self._done else self.plan.seconds
         left = len(self.plan.block(1)) * self.plan.repetitions - len(self._done) if self.plan.repetitions else 0
         return self.plan.within - self._elapsed() - mean * left

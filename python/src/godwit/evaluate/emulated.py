@@ -97,7 +97,7 @@ class Emulated:
             self.set_nodes(int(factors[NODES_FACTOR]))
 
     def set_buffers(self, size: str) -> None:
-        """Fixes the buffers of new connections at both ends to a size, or gives them what they had."""
+        """Fixes the buffers of new connections at both ends to a size, or restores them."""
         if size == self._buffers:
             return
         for end in self.namespaces:
@@ -128,7 +128,7 @@ class Emulated:
         self._working = count
 
     def _wait_for_nodes(self, end: str, count: int) -> None:
-        """Waits until each node of an end knows that so many of them take work, and that the others run nothing more."""
+        """Waits until each node of an end knows that this number of nodes takes work, and that the other nodes run nothing."""
         wanted = {"up": count, "drained": self._nodes - count}
         until = time.monotonic() + _START_SECONDS
         while True:
@@ -271,7 +271,8 @@ class Emulated:
 def describing() -> List[str]:
     """The command that describes the machine as its namespace shows it.
 
-    The child finds modules where this program finds them. By `-m` root would run modules of a working directory that others may write.
+    The child finds modules where this program finds them. With `-m`, root would run modules of a working directory that others may
+    write.
     """
     return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from {__package__} import machine; machine.tell()"]
 

@@ -18,10 +18,10 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from ..shown import printable_lines
 
-# A colour that nothing else has: the page's own colour of text comes in its place.
+# A colour that nothing else has. The page replaces it by its colour of text.
 _INK = "#010203"
 _COLOURS = ("#2f7ed8", "#e07b39", "#3a9d6e", "#b0549c", "#c2a11c", "#7a6fd0", "#cc4b4b", "#3aa6b9")
-# Lines with more points have no markers, and a heat map has so many columns at most.
+# Lines with more points have no markers, and a heat map has at most this many columns.
 _MARKED = 40
 _COLUMNS = 300
 # Each place on an axis has a tick if they are no more, and their ratios no less.

@@ -23,7 +23,7 @@ COUNTED = {
     "SACK recoveries": "sack_recoveries",
 }
 
-# A report has lines over time of so many settings at most.
+# A report has lines over time of at most this many settings.
 _SHOWN = 12
 _LOOPBACK = "lo"
 _OF_JOB = " (job)"

@@ -187,7 +187,7 @@ def _evaluate(asked: argparse.Namespace, client: Client, plan: Plan, made: Optio
 
 
 def _again(asked: argparse.Namespace, out: Path) -> str:
-    """The command that goes on where this one was stopped."""
+    """The command that resumes a stopped evaluation."""
     return shlex.join(["godwit-evaluate", *asked.given, *([] if asked.out else ["--out", str(out)])])
 
 

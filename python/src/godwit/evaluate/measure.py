@@ -315,7 +315,7 @@ def empty(client: Client, above: str, targets: Sequence[str]) -> None:
 
 
 def _leave_nothing(client: Client, above: str, targets: Sequence[str]) -> None:
-    """After a failure: what a run has written goes, as far as the node can still be asked."""
+    """After a failure: removes the files of a run, if the node still answers."""
     try:
         empty(client, above, targets)
     except GodwitError:

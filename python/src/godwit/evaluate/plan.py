@@ -33,7 +33,7 @@ INTERFACES_FACTOR = "interfaces"
 # number of nodes that take work at each end. Each of them has one interface.
 NODES_FACTOR = "nodes"
 _NODES_MAX = 1000
-# These are of an emulated path alone. Elsewhere, something else decides.
+# These factors exist only on an emulated path. Elsewhere, something else decides.
 OF_THE_PATH = {
     BUFFER_FACTOR: "the sysctls of each end decide",
     INTERFACES_FACTOR: "the addresses of each node decide",
@@ -52,7 +52,7 @@ _MEMORY = ("memory", "back")
 
 @dataclass(frozen=True)
 class Data:
-    """A data set by the specification of `godwit gen`, or so much memory."""
+    """A data set by the specification of `godwit gen`, or an amount of memory."""
 
     name: str
     spec: str = ""
@@ -164,7 +164,8 @@ def load(
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SetupError("usage", f"{name}: {error}") from None
-    # Another number of repetitions, or more time, is the same plan: it may go on. The scale is kept beside the plan.
+    # A plan with another number of repetitions, or more time, is the same plan and may be resumed. The scale is kept beside the
+    # plan.
     document["run"] = {**document.get("run", {}), **(run or {})}
     document["factors"] = {**document.get("factors", {}), **dict(_factor(one) for one in factors)}
     # A watched node changes no run: the plan stays the same.

@@ -1,4 +1,4 @@
-"""Owns what an evaluation tries before it begins: rates, by which runs and sets are sized, and variants that a node refuses.
+"""Owns the trials before an evaluation: rates that decide the sizes of runs and sets, and variants that a node refuses.
 Keeps nothing."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PROBE_BYTES = 64 << 20
 _PROBE_GROWS = 8
 # Enough to learn whether a node takes the settings of a variant.
 _TRIAL_BYTES = 64 << 10
-# The first set is made so much smaller to learn the size of the whole one.
+# The first set is made smaller by this factor, to learn the size of the whole set.
 _TRIAL_SCALE = 0.01
 
 
@@ -59,7 +59,7 @@ class Probes:
         return found
 
     def scales(self) -> Dict[str, float]:
-        """Scales of the sets on disk, by which path and destination move each of them within the seconds of the plan."""
+        """Scales of the sets on disk, with which path and destination move each set within the seconds of the plan."""
         ends = [one for one in ("memory", "destination") if one == "memory" or {"destination", "disk"} & {*self._plan.ends}]
         rate = min(self._rate(Run("", one, next(iter(self._plan.variants)), (), 0), 1 << 50)[1] for one in ends)
         found = {}

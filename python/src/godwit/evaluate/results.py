@@ -85,9 +85,9 @@ class Results:
             (self.directory / _ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")
 
     def add(self, run: Dict[str, Any], samples: Iterable[Sample]) -> None:
-        """Adds a run. The samples come first, so that a run that is there has all of them.
+        """Adds a run. The samples are written first, so that a recorded run has all its samples.
 
-        A kill between both leaves samples of a run that is then measured again: a mark ties a run to its own samples.
+        A kill between the two leaves samples without a run, which is then measured again. A mark connects a run with its samples.
         """
         mark = secrets.token_hex(6)
         self._append(_SAMPLES, ({"key": run["key"], _MARK: mark, **sample._asdict()} for sample in samples))

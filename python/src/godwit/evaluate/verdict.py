@@ -11,15 +11,16 @@ from . import stats
 
 Runs = Sequence[Mapping[str, Any]]
 
-# The rates of two ceilings that are closer than this count as one: which of them is lower is chance.
+# Two ceilings with a higher ratio count as equal: which of them is lower is chance.
 CLOSE = 0.95
-# From this share of the time at a window or a buffer, nothing else of the path matters. The stream tuner has the same.
+# If a window or a buffer holds up a path for this share of the time, nothing else of the path matters. The stream tuner has the
+# same.
 _HELD_UP = 0.3
-# So much sent again limits a path, whatever else its buffers do.
+# If this share is sent again, losses limit a path, whatever its buffers do.
 _LOSSY = 0.005
-# So much sent again limits a path whose queue is empty.
+# If this share is sent again and the queue is empty, losses limit a path.
 _LOSSY_WITHOUT_QUEUE = 0.0002
-# A round trip so much above its least, and by so many seconds, means that a queue stands.
+# A round trip that exceeds the shortest one by this factor, and by these seconds, means that a queue stands.
 _QUEUE, _QUEUE_SECONDS = 1.25, 0.001
 # A channel below this share of the mean of the others is the slow one. The nodes have the same.
 _SLOW_CHANNEL = 0.5
@@ -111,7 +112,7 @@ class Verdict:
 def judge(runs: Runs) -> Verdict:
     """The verdict from the runs of an evaluation. `disk` measures several parts at once, so it has no ceiling."""
     found = [one for one in (_ceiling(ends, runs) for ends in ENDS) if one is not None]
-    # Data on its way from source to destination does not meet the path back.
+    # Data from source to destination does not use the path back.
     bound = [one for one in found if one.ends != "back"] or found
     lowest = min(bound, key=lambda one: one.bytes_per_second, default=None)
     close = tuple(

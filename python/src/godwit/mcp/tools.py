@@ -83,7 +83,7 @@ def _add_reading(server: MCPServer, client: Client) -> None:
 
     @server.tool(annotations=READS)
     async def watch_job(job: str, context: Context, seconds: int = 60) -> dict[str, Any]:
-        """Waits until a job has ended, at most for so many seconds, and shows the job then."""
+        """Waits until a job has ended, for at most the given seconds, and shows the job."""
         until = time.monotonic() + max(1, min(seconds, _WATCH_SECONDS))
 
         def waited() -> dict[str, Any]:

@@ -116,7 +116,7 @@ impl Node {
         }
     }
 
-    /// Lets the node's process run for a small part of the time, if there is one.
+    /// Lets a running node run only for a small part of the time.
     pub(crate) fn slow_down(&mut self) {
         self.slowed = self
             .child

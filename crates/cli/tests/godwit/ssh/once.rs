@@ -48,7 +48,7 @@ fn an_input_that_is_not_wanted_there_is_not_read_to_its_end() {
     assert!(!far.home().join("new").exists());
 }
 
-/// The agent is gone. No other starts for a transfer that cannot restart, and no process is left.
+/// The agent is gone. No second ssh starts for a transfer that cannot restart, and no process remains.
 fn goes_away(far: &Far, mut process: Process, why: &str) {
     let agents = wait_until(|| Some(far.agents()).filter(|agents| !agents.is_empty()));
     kill(&agents.expect("it runs"), Signal::KILL);

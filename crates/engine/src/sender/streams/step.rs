@@ -30,7 +30,7 @@ pub(super) enum Reason {
 }
 
 impl StreamLoop<'_> {
-    /// Chooses the next step. `early_bytes` is set for a stream that carries no blocks except for that much content.
+    /// Chooses the next step. `early_bytes` is set for a stream that may carry only this much content.
     pub(super) fn next(&mut self, early_bytes: Option<u64>) -> Result<Step, StreamLoss> {
         let shared = self.shared;
         let mut state = shared.lock_state();

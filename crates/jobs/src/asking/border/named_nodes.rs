@@ -1,4 +1,4 @@
-//! Bounds how many nodes are asked from here because another site has named them: whether they confirm that they are of that site.
+//! Bounds how many nodes are asked from here whether they belong to a site, because this site has named them.
 //! Asks none itself, and reads no clock.
 //!
 //! The site chooses the addresses, and is asked for its nodes again and again while a job lasts. Without a bound the site could have a
@@ -38,7 +38,7 @@ struct Site {
 }
 
 impl<'a> Named<'a> {
-    /// The node of a question whether it is of the site that has named it. If another node asks for
+    /// The node that is asked whether it belongs to the site that has named it. If another node asks for
     /// a job and names a site, the nodes of that site count against the asker's bound.
     pub(super) fn of(
         mandate: Option<&'a Mandate>,

@@ -170,7 +170,7 @@ impl State {
         self.paths.extend(paths.drain(from..));
     }
 
-    /// Fills `paths` with memory for the paths of a portion, as far as there is any.
+    /// Fills `paths` with memory for the paths of a portion, while there is free memory.
     pub(super) fn supply(&mut self, paths: &mut Vec<Vec<u8>>) {
         let wanted = PORTION_NAMES.saturating_sub(paths.len());
         let from = self.paths.len().saturating_sub(wanted);

@@ -13,8 +13,8 @@ const STOP_EVERY_BYTES: u64 = 64 << 20;
 /// Files up to this size are read in one call.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// Digest of the data in storage under a temporary name, read without the page cache if the file system allows it. `None` once `stop`,
-/// which is called now and then, returns true.
+/// Digest of the data in storage under a temporary name, read without the page cache if the file system allows it. `None` if
+/// `stop` returned true; it is called now and then.
 pub(crate) fn digest_of(
     storage: &dyn Storage,
     path: &RelPath,
