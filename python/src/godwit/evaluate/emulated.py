@@ -271,8 +271,8 @@ class Emulated:
 def describing() -> List[str]:
     """The command that describes the machine as its namespace shows it.
 
-    The child finds modules where this program finds them. With `-m`, root would run modules of a working directory that others may
-    write.
+    The child finds modules where this program finds them. With `-m`, root would run modules of a working directory that others
+    may write.
     """
     return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from {__package__} import machine; machine.tell()"]
 
