@@ -192,7 +192,7 @@ impl<K: Clone + Eq + Hash, B: Clone, E: Clone> ReadHold<K, B, E> {
     }
 
     /// A copy of a kept block is made.
-    pub fn taken(&mut self, now: Duration, id: TakeId) {
+    pub fn handle_copied(&mut self, now: Duration, id: TakeId) {
         settle(self, now);
         change_block(self, id.0, |block| {
             block.copying = block.copying.saturating_sub(1);

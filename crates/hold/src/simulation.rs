@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
             }
             Event::Read(read) => self.read(read),
             Event::Copied(take, link, thread) => {
-                self.hold.taken(self.now, take);
+                self.hold.handle_copied(self.now, take);
                 let key = self.copying[&take];
                 self.sent(link, thread, key);
             }

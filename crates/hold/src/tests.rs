@@ -38,7 +38,7 @@ fn take(hold: &mut Small, now: Duration, who: Destination, key: &'static str) {
     match hold.ask(now, Lane(who, 0), &key, 1) {
         Answer::Take(id, content) => {
             assert_eq!(content, key);
-            hold.taken(now, id);
+            hold.handle_copied(now, id);
         }
         other => panic!("{key}: {other:?}"),
     }
@@ -61,7 +61,7 @@ fn the_first_reads_and_the_others_take() {
     let Answer::Take(copy, "x") = hold.again(at(1), ask) else {
         panic!("it is there");
     };
-    hold.taken(at(1), copy);
+    hold.handle_copied(at(1), copy);
     assert_eq!(hold.figures().kept_bytes, 1);
     take(&mut hold, at(2), C, "x");
     assert_eq!(hold.figures().kept_bytes, 0, "all have it");
@@ -196,7 +196,7 @@ fn a_block_that_is_copied_does_not_leave() {
     let Answer::Wait(ask, None) = hold.ask(at(0), Lane(A, 0), &"y", 1) else {
         panic!("there is no room");
     };
-    hold.taken(at(1), copy);
+    hold.handle_copied(at(1), copy);
     assert!(hold.woken().contains(&ask));
     assert!(matches!(hold.again(at(1), ask), Answer::Read(_, true)));
 }

@@ -191,7 +191,7 @@ impl StreamTuner {
         self.phase = Phase::Holding;
         if let Holdup::Elsewhere(stage) = holdup {
             self.held_up.note(now);
-            return self.try_fewer_elsewhere(now, reading, stage);
+            return self.try_fewer_for_other_stage(now, reading, stage);
         }
         if self.held_up.lately(now, &self.meter) || reading.stands_still() {
             return None;
@@ -371,7 +371,7 @@ impl StreamTuner {
     }
 
     /// Tries fewer streams if the limiting stage is one that streams do not speed up.
-    fn try_fewer_elsewhere(
+    fn try_fewer_for_other_stage(
         &mut self,
         now: Duration,
         reading: &Reading,

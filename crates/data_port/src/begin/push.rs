@@ -76,7 +76,7 @@ impl<'a> Beginning<'a, '_> {
         } = tree;
         // Only a job, which has a label, can be taken over by another node.
         let fence = fence.filter(|_| !request.label.is_empty());
-        let (lease, member) = entered(shared, self.peer, request, &place)?.unzip();
+        let (lease, member) = admit_member(shared, self.peer, request, &place)?.unzip();
         let asked = DestinationRequest {
             select,
             digest,

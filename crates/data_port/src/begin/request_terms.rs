@@ -24,7 +24,7 @@ use crate::export::ExportPath;
 use crate::leave::Round;
 
 /// Admits a member by the claim that it names; `None` for a transfer that is no member.
-pub(super) fn entered(
+pub(super) fn admit_member(
     shared: &Shared,
     peer: IdentityId,
     request: &Open,

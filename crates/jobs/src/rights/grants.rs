@@ -89,8 +89,8 @@ pub(crate) fn grant(
     let may_itself = |path: &Text, write: bool, at: Timestamp| own.check(path, write, at);
     for path in &wish.paths {
         until = match renews {
-            Some(_) => lasts(path, wish.write, now, until, &may_itself)?,
-            None => lasts(path, wish.write, now, until, may)?,
+            Some(_) => latest_end(path, wish.write, now, until, &may_itself)?,
+            None => latest_end(path, wish.write, now, until, may)?,
         };
     }
     let _turn = rights.turns.take(format!("access of {giver}"));
@@ -254,7 +254,13 @@ impl<'a> OwnRight<'a> {
 }
 
 /// The latest time, no later than `until`, at which the asker may do this itself, as near as some steps find it.
-fn lasts(path: &Text, write: bool, now: i64, until: i64, may: &MayUse<'_>) -> Result<i64, Refusal> {
+fn latest_end(
+    path: &Text,
+    write: bool,
+    now: i64,
+    until: i64,
+    may: &MayUse<'_>,
+) -> Result<i64, Refusal> {
     may(path, write, Timestamp(now))?;
     let mut span = until.saturating_sub(now);
     while span >= LEAST_MILLIS {
@@ -425,12 +431,12 @@ mod tests {
                 false => Err(Refusal::new(code::NOT_GRANTED, "no")),
             }
         };
-        let until = lasts(&path, true, 0, 24 * hour, &ends(i64::MAX)).expect("granted");
+        let until = latest_end(&path, true, 0, 24 * hour, &ends(i64::MAX)).expect("granted");
         assert_eq!(until, 24 * hour);
-        let until = lasts(&path, true, 0, 24 * hour, &ends(5 * hour)).expect("granted");
+        let until = latest_end(&path, true, 0, 24 * hour, &ends(5 * hour)).expect("granted");
         assert!((hour..5 * hour).contains(&until), "{until}");
-        assert!(lasts(&path, true, 0, 24 * hour, &ends(30_000)).is_err());
-        assert!(lasts(&path, false, 0, 24 * hour, &ends(i64::MAX)).is_err());
+        assert!(latest_end(&path, true, 0, 24 * hour, &ends(30_000)).is_err());
+        assert!(latest_end(&path, false, 0, 24 * hour, &ends(i64::MAX)).is_err());
     }
 
     #[test]

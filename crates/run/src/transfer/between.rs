@@ -130,7 +130,7 @@ impl<'a> Between<'a> {
                 });
             }
             let since = *lost.get_or_insert_with(Instant::now);
-            across.lose(&*job.run.events, since, job.env.started, &why);
+            across.note_loss(&*job.run.events, since, job.env.started, &why);
             let until = Instant::now() + backoff;
             while job.run.goes_on() && Instant::now() < until {
                 std::thread::park_timeout(LOOK_EVERY);

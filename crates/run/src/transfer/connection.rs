@@ -78,11 +78,11 @@ impl Following {
         }
         let unanswered = self.last_contact.unanswered;
         if let Some(outage) = outage {
-            return self.lose(now, outage.since, outage.patience, false, &outage.why);
+            return self.note_loss(now, outage.since, outage.patience, false, &outage.why);
         }
         if unanswered >= SILENT_AFTER {
             let since = now.checked_sub(unanswered).unwrap_or(now);
-            return self.lose(now, since, retry_for, true, NO_ANSWER);
+            return self.note_loss(now, since, retry_for, true, NO_ANSWER);
         }
         // The other end does not answer while a transfer is being opened.
         look?;
@@ -90,7 +90,7 @@ impl Following {
     }
 
     /// Records that data in one or both directions has not arrived since `since`.
-    pub(super) fn lose(
+    pub(super) fn note_loss(
         &mut self,
         now: Instant,
         since: Instant,

@@ -34,7 +34,7 @@ impl AcrossAttempts {
     }
 
     /// Records that the reporting machine has been lost since `since`.
-    pub(super) fn lose(
+    pub(super) fn note_loss(
         &mut self,
         events: &dyn EventSink,
         since: Instant,

@@ -290,7 +290,7 @@ struct Copying<'a>(&'a Reads, TakeId);
 
 impl Drop for Copying<'_> {
     fn drop(&mut self) {
-        self.0.with(|hold, now| hold.taken(now, self.1));
+        self.0.with(|hold, now| hold.handle_copied(now, self.1));
     }
 }
 
