@@ -152,7 +152,7 @@ pub(crate) fn replay(backing: &dyn Backing, superblock: &Superblock) -> io::Resu
             last_bytes = head.padded();
             at += last_bytes;
             let Some(next) = sequence.checked_add(1) else {
-                // No log gets there frame by frame.
+                // No log has that many frames.
                 damage.push(Damage::Contradiction { frame: sequence });
                 break;
             };

@@ -73,7 +73,7 @@ impl Room {
         }
     }
 
-    /// Takes the memory for some paths. A failure names the last path.
+    /// Counts the memory for some paths. A failure names the last path.
     fn take(&self, last: &Path, paths: usize, bytes: u64) -> Result<(), Error> {
         let left = self.paths.get().checked_sub(paths);
         match left.zip(self.bytes.get().checked_sub(bytes)) {

@@ -43,7 +43,7 @@ impl RelPath {
         Self::default()
     }
 
-    /// The root, in the memory of a path that is no longer needed.
+    /// The root. It reuses the memory of a path that is no longer needed.
     pub(crate) fn in_memory(mut path: Vec<u8>) -> Self {
         path.clear();
         Self(path)

@@ -69,7 +69,7 @@ pub(crate) async fn change_while(
     errand.run(app).await
 }
 
-/// The places of a change, each once: a rename has two. Each keeps its beginning.
+/// The places of a change, each once: a rename has two. Long places lose their ends.
 fn object(wishes: &[(Place, Right)]) -> String {
     const TO: &str = " -> ";
     let mut places: Vec<String> = wishes.iter().map(|(place, _)| place.to_string()).collect();

@@ -17,7 +17,7 @@ class Live {
   why = $state('');
   /** When the figures were last those of now, by the node's clock. */
   asOf = $state(0);
-  /** The job that is being looked at: it is kept however many have ended since. */
+  /** The job in view. It is kept, however many jobs have ended since. */
   watched = '';
   /** Jobs were read at least once. */
   loaded = $state(false);

@@ -76,7 +76,7 @@ mod tests {
     fn data_that_arrives_in_steps_is_waited_for() {
         let mut patience = Patience::new(0, 0);
         let over = (1..200).find(|at| {
-            // A large batch each nine seconds.
+            // A large batch becomes durable every nine seconds.
             patience.is_over(Duration::from_secs(*at), at / 9 * (64 << 20), 0)
         });
         assert_eq!(over, None);

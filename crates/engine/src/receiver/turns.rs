@@ -12,7 +12,7 @@ use godwit_proto::EntryId;
 
 use crate::lock;
 
-/// Blocks that may wait for the thread that writes into their entry; beyond this number their own threads wait.
+/// Most blocks that wait for the thread that writes into their entry. The threads of further blocks wait themselves.
 const LEFT_MAX: usize = 2;
 
 /// Blocks of other threads that a thread writes before a waiting thread takes over, because its own stream is not

@@ -42,7 +42,8 @@ pub(super) struct Bounds {
     pub(super) age: Duration,
 }
 
-/// Sender of a journal. A file without a sender counts as its own sender, as do journals of earlier versions, which end with other bytes.
+/// Sender of a journal. A journal without a sender counts as a separate sender. So do journals of earlier versions, which end
+/// with other bytes.
 #[derive(Eq, Hash, PartialEq)]
 enum Sender {
     Tag([u8; SENDER_BYTES]),
