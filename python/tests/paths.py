@@ -73,7 +73,7 @@ def line(near: str, far: str, *options: str) -> Iterator[None]:
 
 @contextmanager
 def disk(directory: Path, size: str, **rates: int) -> Iterator[None]:
-    """Mounts a file system that reads and writes so many bytes a second: `read=` and `write=`."""
+    """Mounts a file system that reads and writes at these rates in bytes a second: `read=` and `write=`."""
     throttles = {name: _BLKIO / f"blkio.throttle.{name}_bps_device" for name in rates}
     missing = [str(path) for path in throttles.values() if not os.access(path, os.W_OK)]
     if missing or not shutil.which("mkfs.ext4"):

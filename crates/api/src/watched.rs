@@ -30,7 +30,7 @@ struct State {
     was_seen: bool,
     /// Start of the look in progress.
     looking_since: Option<Instant>,
-    /// Since when the checks of a node's start have been waiting for the file system.
+    /// Time since which the checks at the start of a node have waited for the file system.
     unchecked_since: Option<Instant>,
     is_closed: bool,
     room: Option<Room>,

@@ -147,7 +147,7 @@ pub enum Flow {
     In,
 }
 
-/// Until when clean extents of a file stay. The order is that of time.
+/// Time until which clean extents of a file stay. The order is that of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keep {
     /// Until the room is needed.
@@ -184,7 +184,7 @@ pub enum Record {
         is_dirty: bool,
         /// When the content became durable, since the Unix epoch.
         since: Duration,
-        /// Until when the file stays. The file may have been pinned before this volume knew it.
+        /// Time until which the file stays. The file may have been pinned before this volume knew it.
         keep: Keep,
     },
     /// The content of the slot has drained.
@@ -210,7 +210,7 @@ pub struct Recovered {
     pub is_dirty: bool,
     /// When the content became durable, since the Unix epoch.
     pub since: Duration,
-    /// Until when the file stays.
+    /// Time until which the file stays.
     pub keep: Keep,
 }
 

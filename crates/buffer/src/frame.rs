@@ -42,7 +42,7 @@ pub enum Entry {
         number: u32,
         /// The file.
         key: Arc<FileKey>,
-        /// Until when it stays.
+        /// Time until which the file stays.
         keep: Keep,
     },
     /// A slot holds this.

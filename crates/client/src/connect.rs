@@ -28,8 +28,8 @@ use crate::transport::{Target, Tls};
 /// Time for the name lookup, for each address, and for TLS: enough for five lost packets in a row at the kernel's timing.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Pause before another try at a socket whose queue is full. The kernel gives each free place to the next caller, so many tries are needed
-/// beside a user who fills it.
+/// Pause before another try at a socket whose queue is full. The kernel gives each free place to the next caller. While a user
+/// fills the queue, this takes many tries.
 const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 
 const ROOT: u32 = 0;

@@ -21,7 +21,7 @@ pub(crate) struct Live(Mutex<Contacts>);
 
 #[derive(Default)]
 pub(crate) struct Contacts {
-    /// Time since when this node leads.
+    /// Time since which this node leads.
     leads_since: Option<Instant>,
     nodes: HashMap<u64, Entry>,
     /// When each node last lived, as this node or an earlier leader learned.

@@ -11,7 +11,7 @@ const STRANGE_AFTER: Duration = Duration::from_secs(10);
 
 pub(crate) struct Membership {
     known_at_join: Mutex<Vec<KnownNode>>,
-    /// Time since when all nodes that answer have refused this node as a stranger.
+    /// Time since which all nodes that answer refuse this node as a stranger.
     refused_since: Mutex<Option<Instant>>,
 }
 

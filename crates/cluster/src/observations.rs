@@ -52,7 +52,7 @@ struct Seen {
     exports: BTreeMap<String, Vec<u64>>,
     /// Exports that once agreed with most nodes, with the inode number of the directory at that time, if this node saw it.
     fine: BTreeMap<Export, Option<u64>>,
-    /// Exports that differ now, and the time since when.
+    /// Exports that differ now, and the time since which they differ.
     odd: BTreeMap<Export, Instant>,
     logged: BTreeSet<Export>,
     /// When the log may name its full number of different exports again.

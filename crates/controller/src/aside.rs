@@ -1,4 +1,4 @@
-//! Decides which nodes of the destination are set aside because they could not write, and for how long.
+//! Decides which nodes of the destination are set aside because they could not write, and how long.
 //! Reads no clock and asks no node: reports and their times are arguments.
 //!
 //! ```text

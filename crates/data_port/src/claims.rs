@@ -86,7 +86,7 @@ struct Held {
     former: HashSet<IdentityId>,
     by: By,
     lease: Arc<Lease>,
-    /// Since when the right of the holder cannot be read.
+    /// Time since which the right of the holder cannot be read.
     unread_since: Option<Instant>,
     /// At its latest check the keeper found that the holder had lost its right.
     was_gone: bool,

@@ -47,7 +47,7 @@ const AWAY: &str = "the client is disconnected; the transfer resumes when the cl
 pub(crate) struct Watch {
     /// When the transfer last had a stream.
     alive: Instant,
-    /// Since when the engine of the transfer has finished.
+    /// Time at which the engine of the transfer finished.
     finished: Option<Instant>,
     was_taken_back: bool,
     /// Whether a thread is ending the transfer.

@@ -371,7 +371,7 @@ impl Shared {
         found.map(|(name, _)| &name[..])
     }
 
-    /// The members that serve an export, have room for a file of so many bytes, and are asked at present.
+    /// The members that serve an export, have room for a file of this size, and are asked at present.
     fn serving<'a>(&self, members: &'a [Member], export: &str, bytes: u64) -> Vec<&'a Member> {
         let now = self.now();
         let serves = |member: &&Member| {

@@ -65,7 +65,7 @@ struct Flow {
     /// Bytes in flight.
     window: f64,
     threshold: f64,
-    /// CUBIC: the window before the last loss, and the time since when the window grows.
+    /// CUBIC: the window before the last loss, and the time since which the window grows.
     peak: f64,
     since: f64,
     /// Kind `Rate`: the highest recent delivery rate, and the time until which it is valid.

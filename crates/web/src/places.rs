@@ -74,9 +74,9 @@ struct Work {
     /// A request has come.
     asked: bool,
     proven: bool,
-    /// Since when the connection is a stranger; only used for strangers.
+    /// Time since which the connection is a stranger's; unused otherwise.
     stranger_since: Instant,
-    /// Since when it has no request.
+    /// Time since which the connection has no request.
     idle_since: Instant,
 }
 

@@ -29,7 +29,7 @@ struct Since {
     waiting: HashMap<u64, Instant>,
 }
 
-/// Since when one output waits for the client; forgotten when dropped.
+/// Time since which one output waits for the client; forgotten when dropped.
 pub(crate) struct Waiting {
     unread: Unread,
     id: u64,

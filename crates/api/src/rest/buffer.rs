@@ -28,10 +28,10 @@ pub struct BufferView {
     /// Clean bytes that stay: their files are pinned, or kept until a time.
     #[serde(default)]
     pub bytes_kept: u64,
-    /// Since when the oldest content is on flash.
+    /// Time since which the oldest content is on flash.
     #[serde(default)]
     pub oldest: Option<Timestamp>,
-    /// Since when the oldest content is on flash of which the buffer has the only copy.
+    /// Time since which flash has the oldest content that exists only in the buffer.
     #[serde(default)]
     pub oldest_dirty: Option<Timestamp>,
     /// Files with extents.
@@ -106,7 +106,7 @@ pub struct BufferNode {
     /// Bytes of those that go to slow storage now.
     #[serde(default)]
     pub bytes_draining: u64,
-    /// Since when the oldest content is on flash of which the buffer has the only copy.
+    /// Time since which flash has the oldest content that exists only in the buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_dirty: Option<Timestamp>,
     /// Files that have arrived, and are not at their export yet.
@@ -243,14 +243,14 @@ pub struct BufferFile {
     /// Whether a user has pinned the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    /// Until when the file stays, if that has an end.
+    /// Time until which the file stays; null if it has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The state of a file that has arrived, and is not at its export yet: `ready`, `draining`, `later`, `held`, or `aside` until a user
     /// acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<String>,
-    /// Since when it waits.
+    /// Time since which the file waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// How often its way to the export failed.

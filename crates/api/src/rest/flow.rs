@@ -12,7 +12,7 @@ use super::{NewJob, Reason, Timestamp};
 pub struct NewFlow {
     /// The job of each hop, in the order of the data. Each has one source, a directory: the destination of the hop before.
     pub hops: Vec<NewJob>,
-    /// A hop looks for new files again after so many seconds at the latest.
+    /// Most seconds after which a hop looks for new files again.
     #[serde(default = "every")]
     #[schema(minimum = 1, maximum = 86400)]
     pub every_seconds: u32,
@@ -42,7 +42,7 @@ pub struct FlowView {
     pub owner: String,
     /// The hops, in the order of the data.
     pub hops: Vec<FlowHopView>,
-    /// A hop looks for new files again after so many seconds at the latest.
+    /// Most seconds after which a hop looks for new files again.
     pub every_seconds: u32,
     /// The flow is suspended: no run starts.
     pub paused: bool,

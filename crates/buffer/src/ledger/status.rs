@@ -35,9 +35,9 @@ pub struct Status {
     pub promised: u64,
     /// Clean extents that stay, because their files do.
     pub kept: u64,
-    /// Since when the oldest extent is durable.
+    /// Time since which the oldest extent is durable.
     pub oldest: Option<Duration>,
-    /// Since when the oldest dirty extent is durable.
+    /// Time since which the oldest dirty extent is durable.
     pub oldest_dirty: Option<Duration>,
     /// Files with extents.
     pub files: u64,

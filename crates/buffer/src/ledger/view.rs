@@ -13,7 +13,7 @@ const PATHS_BYTES_MAX: usize = 256 << 10;
 pub struct FileView {
     /// The file.
     pub file: Arc<FileKey>,
-    /// Until when its extents stay.
+    /// Time until which the extents of the file stay.
     pub keep: Keep,
     /// Bytes that can be served now.
     pub bytes: u64,

@@ -10,7 +10,7 @@ const OUT_MOST: Duration = Duration::from_secs(300);
 /// A node that sent wrong bytes is left out for this long at least.
 const OUT_LIAR: Duration = Duration::from_secs(600);
 
-/// Refusals in a row after which a node rests, and for how long. The time doubles with each further refusal.
+/// Refusals in a row after which a node rests, and the time of the rest. The time doubles with each further refusal.
 const REFUSALS: u32 = 16;
 const REST_FIRST: Duration = Duration::from_secs(1);
 const REST_MOST: Duration = Duration::from_secs(60);

@@ -20,7 +20,7 @@ pub struct Figures {
     pub slots: [u64; State::ALL.len()],
     /// Bytes of clean extents that stay, because their files do.
     pub kept_bytes: u64,
-    /// Since when the oldest extent is durable, since the Unix epoch.
+    /// Time since which the oldest extent is durable, counted from the Unix epoch.
     pub oldest: Option<Duration>,
     /// The same of the oldest dirty extent.
     pub oldest_dirty: Option<Duration>,

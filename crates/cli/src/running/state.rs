@@ -28,7 +28,7 @@ pub(crate) struct Steered {
 struct Shared {
     control: Control,
     running: Mutex<TransferStatus>,
-    /// Since when the other end is out of reach, and whether connections are open nevertheless.
+    /// Time since which the other end is out of reach, and whether connections are open nevertheless.
     lost: Mutex<Option<(Instant, bool)>>,
 }
 

@@ -29,7 +29,7 @@ impl World {
         Self::of(FILES, BYTES)
     }
 
-    /// The same with so many files of this size.
+    /// The same with this number of files of this size.
     fn of(files: u8, bytes: usize) -> Self {
         Self::with(files, bytes, &["--write"])
     }

@@ -1,4 +1,4 @@
-//! Tests of the watch: paths that carry so much and no more, losses, nodes that fall silent.
+//! Tests of the watch: paths with a fixed capacity, losses, nodes that fall silent.
 //! Sends nothing.
 
 use super::*;

@@ -62,7 +62,7 @@ pub struct Outage {
     pub why: String,
 }
 
-/// Calls the user's watcher, and remembers since when no connection exists.
+/// Calls the user's watcher, and remembers the time since which no connection exists.
 struct Watcher<'a> {
     watch: &'a mut dyn FnMut(Watch<'_>) -> bool,
     patience: Duration,

@@ -190,7 +190,7 @@ impl Nodes {
     }
 }
 
-/// Since when this node sees jobs wait.
+/// Time since which this node sees jobs wait.
 #[derive(Default)]
 pub(crate) struct Seen(HashMap<String, (u64, Instant)>);
 

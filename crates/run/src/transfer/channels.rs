@@ -22,7 +22,7 @@ pub(super) struct ChannelReports {
     bytes: BTreeMap<u32, u64>,
     /// Number of streams that each lost channel had lost when its loss was reported.
     dead: BTreeMap<u32, u64>,
-    /// Channels without a stream: since when, and whether the loss was reported.
+    /// Channels without a stream: the time of the loss, and whether it was reported.
     away: BTreeMap<u32, (Instant, bool)>,
 }
 

@@ -44,7 +44,7 @@ impl Meter {
         self.windows = 0;
     }
 
-    /// Records that the number of streams differs from the wanted one. Returns since when it differs.
+    /// Records that the number of streams differs from the wanted one. Returns the time since which it differs.
     pub(super) fn note_astray(&mut self, now: Duration) -> Duration {
         let since = match self.stage {
             Stage::Starting {
@@ -129,7 +129,7 @@ impl Meter {
         })
     }
 
-    /// Since when the measurements belong to this number of streams.
+    /// Time since which the measurements belong to this number of streams.
     pub(super) const fn settled(&self) -> Option<Duration> {
         match self.stage {
             Stage::Starting { .. } => None,

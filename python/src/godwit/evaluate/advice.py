@@ -11,7 +11,7 @@ from . import stats, verdict
 # Two rates that are closer than this count as one: neither is the reason of the other.
 _CLOSE = 0.9
 
-# So much above its ceiling, a rate shows that the ceiling is wrong.
+# A rate that exceeds its ceiling by this factor shows that the ceiling is wrong.
 _ABOVE = 1.1
 
 # These bound data on its way from source to destination.

@@ -24,11 +24,11 @@ from .sampler import Sampler
 from .schedule import duration_text as duration
 
 _IDLE_WAIT = 60.0
-# So many times of a setting say how long its next run takes.
+# The next run of a setting is expected to take as long as the longest of this many runs.
 _LATELY = 3
 # While a campaign waits for its hour, the clock may be set, or the machine may sleep.
 _LOOK_AT_CLOCK = 60.0
-# So many runs in a row that end by an error or by their timeout end the evaluation.
+# If this many runs in a row end by an error or their timeout, the evaluation ends.
 _FAILED_IN_A_ROW = 5
 # After the first of them; after each further one twice as long. A node that starts again needs minutes.
 _PAUSE = 60.0
@@ -304,7 +304,7 @@ class Campaign:
         return int(str(found[0])) if found else 1
 
     def _promised(self, run: Run, rate: float) -> int:
-        """So much a run moves at most, before its set is made: as the plan and this rate say."""
+        """The most bytes that a run moves, from the plan and this rate, before its set is made."""
         data = next(one for one in self.plan.data if one.name == run.data)
         concurrent = int(dict(run.factors).get("concurrent", "1"))
         whole = self._promised_size(data, rate) * concurrent

@@ -11,7 +11,7 @@ from . import sets
 from .measure import Size
 from .plan import Plan, Run
 
-# So much is sent to learn the rate before anything is promised.
+# Bytes that are sent to learn the rate before anything is promised.
 _PROBE_BYTES = 64 << 20
 _PROBE_GROWS = 8
 # Enough to learn whether a node takes the settings of a variant.
@@ -74,7 +74,7 @@ class Probes:
         return found
 
     def amounts(self, sizes: Mapping[str, Size]) -> Dict[str, int]:
-        """So many bytes that a run from memory takes the time of the plan. A set on disk is what it is."""
+        """The bytes with which a run from memory takes the time of the plan. A set on disk is what it is."""
         found: Dict[str, int] = {}
         for run in self._plan.block(1):
             whole = sizes[run.data].bytes

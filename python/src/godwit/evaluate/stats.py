@@ -59,7 +59,7 @@ class Verdict:
     effect: float
     count: Tuple[int, int]
     needed: int = FEWEST
-    """So many runs of each set, or pairs, are needed."""
+    """Number of runs of each set, or of pairs, that are needed."""
 
     @property
     def has_enough(self) -> bool:

@@ -28,7 +28,7 @@ fn fill(site: &Site) {
     }
 }
 
-/// Waits until so much of the job is done.
+/// Waits until this amount of the job is done.
 fn done(rig: &Rig, id: &str, least: u64) -> Value {
     wait_for(rig, id, |job| {
         assert!(job["ended"].is_null(), "too early: {job}");

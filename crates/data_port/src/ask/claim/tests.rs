@@ -84,7 +84,7 @@ fn ask(here: &Here, who: &Who, at: &str, question: &Question) -> Result<Answer, 
     answered.expect("a question about a claim")
 }
 
-/// Checks the claims as the keeper would so many hours from now.
+/// Checks the claims as the keeper would check them this many hours later.
 fn look(claims: &ClaimTable, hours: u64) {
     let at = Instant::now() + Duration::from_secs(hours * 3600);
     claims.look(at, &|_: &By, _: &Text| Look::Holds);

@@ -68,7 +68,7 @@ impl Observed {
     }
 }
 
-/// The rate of so many bytes between two times.
+/// The rate of these bytes between two times.
 pub(in crate::attempt) fn per_second(bytes: u64, (then, at): (Timestamp, Timestamp)) -> f64 {
     let seconds = Duration::from_millis(at.0.saturating_sub(then.0).unsigned_abs());
     #[expect(

@@ -14,7 +14,7 @@ const LASTS: Duration = Duration::from_secs(60);
 
 /// How one site answers.
 pub(super) struct SiteState {
-    /// Whether the last dial was answered, and since when the result is the same.
+    /// Whether the last dial was answered, and the time since which the result is the same.
     answers: bool,
     since: Instant,
     /// The state that was reported last. A site that answers from the first look on is not reported.

@@ -22,10 +22,11 @@ const COMPLAINTS_MAX: usize = 1_024;
 /// Facts of earlier passes about the destinations of jobs.
 #[derive(Default)]
 pub(crate) struct Complaints {
-    /// The complaints that are in the log, by the job and its giver, with the time since when the job waits. A job that waits is looked at in
+    /// The complaints that are in the log, by the job and its giver, with the start of the job's wait. A job that waits is
+    /// looked at in
     /// each pass.
     said: Mutex<HashMap<(String, String), i64>>,
-    /// Since when a running job has no stream, with the epoch of its claim.
+    /// Time since which a running job has no stream, with the epoch of its claim.
     still: Mutex<HashMap<String, (u64, i64)>>,
 }
 

@@ -21,7 +21,8 @@ pub(crate) struct Awaited {
 }
 
 impl Awaited {
-    /// An empty set for so many entries; for a correct sender, [`godwit_engine::limits::AWAITED_ENTRIES_MAX`].
+    /// An empty set with room for this many entries. [`godwit_engine::limits::AWAITED_ENTRIES_MAX`] is enough for a correct
+    /// sender.
     pub(crate) fn new(entries_max: usize) -> Self {
         Self {
             entries: Mutex::default(),

@@ -28,7 +28,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
     sink_in(MemoryStorage::new(), None, &bounds, journals)
 }
 
-/// A sink whose lists find so much free space.
+/// A sink whose lists find this amount of free space.
 fn sink_with_free(free: Free, journals: &std::path::Path) -> Arc<TreeSink> {
     let bounds = SinkBounds::default();
     let room = SpillRoom::with_free(journals, free);
