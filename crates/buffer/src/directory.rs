@@ -1,7 +1,8 @@
 //! Owns the bytes of a buffer in a directory: the file `log`, and a file for each used slot below `extents`. The format of the log is that
 //! of a device.
 //!
-//! A slot's file goes when the slot is freed, so the file system gets its room back. Everything is opened below one handle, without links:
+//! The file of a slot is removed when the slot is freed, so that the file system gets its space back. Everything is opened
+//! below one handle, without links:
 //! the owner of the directory may exchange its names at any time.
 
 use std::collections::BTreeSet;

@@ -23,7 +23,7 @@ use godwit_store::storage::Known;
 /// Longest path of a file, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
 
-/// Most bytes that say where a file goes that has arrived: its times, mode, owner and attributes.
+/// Most bytes that describe how an arrived file gets its place: its times, mode, owner and attributes.
 pub const WHAT_BYTES_MAX: usize = 4096;
 
 /// Names the place from which files came: a hash of endpoint and export, made by the caller.
@@ -193,7 +193,7 @@ pub enum Record {
     Free(SlotIndex),
     /// The extents of a file on this volume stay, as the second value says.
     Keep(Arc<FileKey>, Keep),
-    /// The file has arrived whole, and this says where it goes. Without a word it goes nowhere any more.
+    /// The file has arrived whole, and these bytes name its place. Without bytes the file has no place any more.
     Arrived(Arc<FileKey>, Arc<[u8]>),
     /// The file that had arrived as the first key is at slow storage now, where it is the second one.
     Placed(Arc<FileKey>, Arc<FileKey>),

@@ -60,7 +60,7 @@ pub enum Entry {
     Arrived {
         /// Number of the file.
         number: u32,
-        /// Where it goes; empty if it goes nowhere any more.
+        /// The place of the file; empty if it has none any more.
         what: Arc<[u8]>,
     },
     /// The file is at slow storage now.

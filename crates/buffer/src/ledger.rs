@@ -1,4 +1,5 @@
-//! Owns the decisions of a transfer buffer: which extent lies where, which one goes, who waits, what drains next. Does no I/O and reads no
+//! Owns the decisions of a transfer buffer: where an extent lies, which one is evicted, which reader waits, which file drains
+//! next. Does no I/O and reads no
 //! clock: time and results are arguments.
 //!
 //! A shell calls [`Ledger::poll_action`] until it returns nothing, carries the actions out, and hands back their results. Many

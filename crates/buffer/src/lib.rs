@@ -1,7 +1,8 @@
 //! Owns the transfer buffer: extents on flash between slow storage and the network. Moves no data between nodes, and reads no settings.
 //!
-//! Two halves know nothing of each other. The [ledger](ledger::Ledger) is pure: it decides which extent lies where, which one may go, and
-//! who waits. A [volume](volume::Volume) is a device or a directory with a log; it keeps contents and states through power cuts. The
+//! Two halves know nothing of each other. The [ledger](ledger::Ledger) is pure: it decides where an extent lies, which one may
+//! be evicted, and which reader waits. A [volume](volume::Volume) is a device or a directory with a log; it keeps contents and
+//! states through power cuts. The
 //! [service](service::Buffer) carries [actions](ledger::Action) from the ledger to the volumes, and results back.
 
 pub mod backing;

@@ -197,7 +197,7 @@ impl Buffer {
         self.0.mounts.iter().map(|one| one.path.clone()).collect()
     }
 
-    /// Makes durable what it has, and ends its threads. Reads go past it from now on.
+    /// Makes durable what it has, and ends its threads. Reads bypass the buffer from now on.
     pub fn close(&self) {
         self.0.is_closed.store(true, Ordering::SeqCst);
         self.0.fills.close();

@@ -378,7 +378,7 @@ fn a_list_of_files_takes_few_extents_at_a_time_and_is_the_same() {
         assert!(steps * work.max(2) >= 14, "{steps} steps of {work}");
         assert_eq!(list.into_page(), (below.clone(), false), "{work}");
     }
-    // A file goes while its extents are counted.
+    // A file is removed while its extents are counted.
     let mut list = FileList::new(SourceId([0; 16]), b"dir", None, 9);
     assert!(!list.look(&ledger, 3));
     ledger.abandon(&keys[1], true);

@@ -220,7 +220,7 @@ impl Claims {
         let stays = |at: &At| at.serves || at.is_asked || at.may_hold_until > now;
         let gone = self.nodes.iter().filter(|at| !stays(at) && at.is_unclear);
         for peer in gone.map(|at| &at.peer) {
-            // A node may go and come any number of times.
+            // A node may leave and return any number of times.
             if self.lost.iter().all(|lost| lost.identity != peer.identity) {
                 self.lost.push(peer.clone());
             }

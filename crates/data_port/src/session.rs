@@ -100,9 +100,10 @@ pub(crate) struct Session {
 pub(crate) struct Serving<'a>(&'a Session);
 
 impl Claim {
-    /// Whether this transfer makes way for a transfer of `who` with this label after its client is gone. For a job of another node it
-    /// makes way for peers with access for that job, which the grants prove. Otherwise it makes way for its owner. It also makes way for a
-    /// node that the owner lets take over the job, if that node names the same job. The name alone does not suffice. The caller has
+    /// Whether a transfer of `who` with this label may replace this transfer, whose client is gone. A transfer for a job of
+    /// another node can be replaced by peers with access for that job, which the grants prove. Any other transfer can be
+    /// replaced by its owner. So can a node to which the owner gives the job, if that node names the same job. The name alone
+    /// does not suffice. The caller has
     /// checked the right to write to the destination.
     pub(crate) fn makes_way(&self, who: &Who, label: &str) -> bool {
         match (&self.leave.who.mandate, &who.mandate) {

@@ -14,7 +14,7 @@ use crate::read::{LOG, SAMPLES, directory, each_after, read_lines, size};
 /// Most bytes in the log of a job: some 50,000 failed entries. Later lines are counted, not kept.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
-/// Samples of a job; when there are as many, every second one goes, and those that follow come half as often.
+/// Most samples of a job. At this number every second sample is removed, and later samples are taken half as often.
 const SAMPLES_MAX: usize = 2_048;
 
 /// Bytes of a job's samples, after which they are thinned out in the same way: more than twice the samples of a transfer with all figures.

@@ -71,7 +71,7 @@ pub struct TakeId(u64);
 /// The most that is kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bound {
-    /// Bytes of blocks that are kept, in flight to be kept, or copied, with all beside their contents.
+    /// Bytes of blocks that are kept, being read to be kept, or copied, with the memory around their contents.
     pub bytes: u64,
     /// Number of these blocks.
     pub blocks: usize,

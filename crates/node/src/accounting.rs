@@ -21,7 +21,7 @@ const DAY_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of one identity or one user in a day. The rest is for the records of others.
 const DAY_BYTES_OF_ONE_MAX: u64 = DAY_BYTES_MAX / 8;
 
-/// Bytes of all records; the oldest days go first.
+/// Most bytes of all records; the oldest days are removed first.
 const ALL_BYTES_MAX: u64 = 2 << 30;
 
 /// The directory of the records in a home.

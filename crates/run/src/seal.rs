@@ -69,7 +69,7 @@ impl Sealing {
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         for path in destinations {
             let path = PathBuf::from(OsString::from_vec(path.clone()));
-            // After a lost connection, the paths come again.
+            // After a lost connection, the paths are sent again.
             if !copies.iter().any(|(known, _)| *known == path) {
                 let chains = Chains::below(&path);
                 copies.push((path, chains));

@@ -124,7 +124,8 @@ impl<K: Copy + Eq + Hash + Ord> Admission<K> {
         }
     }
 
-    /// The connection that makes way for a new one of this key: the oldest one of the keys with the most places. A connection
+    /// The connection to close for a new one of this key: the oldest connection of the keys with the most connections. A
+    /// connection
     /// of the new key itself is chosen only if the key is at its limit, or no other key has as many places.
     fn makes_way(&self, key: K, known: bool) -> Option<u64> {
         let rivals = || self.strangers.iter().filter(|(_, one)| one.known == known);

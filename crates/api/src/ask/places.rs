@@ -81,14 +81,14 @@ impl RenamePlace {
 pub struct CleanPlace {
     /// Path of a directory, export first.
     pub path: Text,
-    /// Removes nothing; the answer lists the files that would go.
+    /// Removes nothing; the answer lists the files that would be removed.
     #[serde(default)]
     pub dry_run: bool,
     /// Files modified in these last seconds stay: a transfer of another machine may need them.
     #[serde(default)]
     pub older_than_seconds: u64,
-    /// Tags of the temporary files of one ended job. These files go whatever their age, with the journals that only they need. Without tags
-    /// and claim, all files go that no transfer can resume.
+    /// Tags of the temporary files of one ended job. These files are removed whatever their age, with the journals that only
+    /// they need. Without tags and claim, all files are removed that no transfer can resume.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<u64>,
     /// The claim of the same job, if the job was divided.

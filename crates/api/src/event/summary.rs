@@ -108,7 +108,7 @@ pub struct Encryption {
     pub cipher: String,
     /// The library that implements it at the end that reports: the one that connected, or the node that recorded the transfer.
     pub library: String,
-    /// Contents go without encryption: the cipher has names, digests and control data alone.
+    /// Contents are sent in clear. The cipher protects only names, digests and control data.
     #[serde(skip_serializing_if = "is_false")]
     pub plain_contents: bool,
 }

@@ -268,7 +268,8 @@ pub struct KeepInBuffer {
     /// Place of a file or directory of this node, as `here:/EXPORT/PATH`.
     #[schema(value_type = String, example = "here:/data/run42")]
     pub place: Text,
-    /// The files stay for this time from now on; 0 lets them go when room is needed; without it they stay until this changes.
+    /// The files stay for this time from now on. With 0 they may be evicted when room is needed. Without a value they stay
+    /// until this changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }

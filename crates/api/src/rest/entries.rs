@@ -56,7 +56,7 @@ pub struct CleanEntries {
     /// Id of an ended job of the caller. Removes only files that this job left at its destination, whatever their age.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Removes nothing; the answer lists the files that would go.
+    /// Removes nothing; the answer lists the files that would be removed.
     #[serde(default)]
     pub dry_run: bool,
     /// Files modified in these last seconds stay; default 3600.

@@ -43,7 +43,7 @@ pub(super) const BY_SSH: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         applies_to: SSH_ONLY,
         help: "If HOST in HOST:PATH has no godwit, carry this program there by ssh",
-        detail: "It goes through the same ssh into the home of the user there, `~/.cache/godwit/VERSION/godwit`, and later runs find it there. A terminal asks without this flag. The machine must have the same operating system and kind of processor.",
+        detail: "The program is copied by the same ssh to `~/.cache/godwit/VERSION/godwit` in the user's home there, where later runs find it. A terminal asks without this flag. The machine must have the same operating system and kind of processor.",
     },
     Setting {
         name: "data-ports",

@@ -77,7 +77,7 @@ pub struct CpSettings {
     pub retry_for: Duration,
     /// Do not wait for durability.
     pub no_sync: bool,
-    /// Contents of large files go past the page cache.
+    /// Contents of large files bypass the page cache.
     pub direct: bool,
     /// Re-reads written files at the destination.
     pub verify: bool,

@@ -154,14 +154,14 @@ impl<'a> Incoming<'a> {
         self.clean(number, |volume| Some(volume) != first);
     }
 
-    /// The file goes nowhere any more. When that is durable, [`Self::remove`] may follow.
+    /// The file has no place any more. When that is durable, [`Self::remove`] may follow.
     pub fn cancel(&mut self, file: &Arc<FileKey>) -> Option<Mark> {
         let first = self.first(file)?;
         let record = Record::Arrived(Arc::clone(file), [].into());
         self.record(first.volume, record)
     }
 
-    /// Removes the extents of a file that did not arrive whole, or goes nowhere any more.
+    /// Removes the extents of a file that did not arrive whole, or has no place any more.
     pub fn remove(&mut self, file: &FileKey) {
         self.end_drain(file);
         let places = self.places(file);

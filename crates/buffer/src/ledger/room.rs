@@ -65,7 +65,7 @@ pub enum Admission {
     Granted(ReservationId),
     /// The request waits; [`super::Notice::Granted`] comes when there is room.
     Waits(ReservationId, Reason),
-    /// The data goes past the buffer.
+    /// The data bypasses the buffer.
     PassThrough(Reason),
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Shelf {
     pub(super) notices: VecDeque<Notice>,
     /// Bytes that slow storage has since the start.
     pub(super) drained_bytes: u64,
-    /// Clean extents that may go, by their last use.
+    /// Clean extents that may be evicted, by their last use.
     recency: BTreeSet<(u64, Place)>,
     uses: u64,
 }
@@ -200,7 +200,7 @@ impl Shelf {
         self.note_use(place);
     }
 
-    /// Changes an extent in a way that affects whether it may go, and records no use.
+    /// Changes an extent in a way that affects whether it may be evicted, and records no use.
     pub(super) fn change(&mut self, place: Place, change: impl FnOnce(&mut Extent)) {
         self.forget_use(place);
         if let Some(extent) = self.get_mut(place) {
@@ -209,7 +209,7 @@ impl Shelf {
         self.note_use(place);
     }
 
-    /// The clean extent that was used longest ago and may go.
+    /// The clean extent that was used longest ago and may be evicted.
     pub(super) fn least_recent(&self) -> Option<Place> {
         self.recency.first().map(|(_, place)| *place)
     }

@@ -127,7 +127,7 @@ impl<'a> FileList<'a> {
             }
             work -= 1;
             if !file.is_superseded {
-                // The file of the last step may have gone meanwhile.
+                // The file of the last step may have been removed meanwhile.
                 let part = self.part.take().filter(|part| part.view.file == file.key);
                 let mut part = part.unwrap_or_else(|| Part::of(&file.key));
                 for (offset, place) in file.extents.range(part.next..) {

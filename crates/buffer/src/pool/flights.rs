@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// A result goes after this time without a reader.
+/// A result that has no reader for this time is dropped.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 /// Bounds of the work.

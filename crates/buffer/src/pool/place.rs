@@ -1,6 +1,6 @@
 //! Owns the choice of the node that fills a part of a file: rendezvous hashing over the nodes of the pool. Knows no network.
 //!
-//! All nodes compute the same choice from names alone. Each node that goes or comes moves only its own share of the parts.
+//! All nodes compute the same choice from names alone. A node that leaves or joins moves only its share of the parts.
 
 use crate::extent::FileKey;
 use crate::frame::crc;

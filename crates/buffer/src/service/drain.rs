@@ -38,7 +38,7 @@ pub(super) struct Desk {
 #[derive(Clone, Debug)]
 pub struct Arrivals(Arc<Shared>);
 
-/// A file whose drain has begun. It is ready again if this value goes without a result.
+/// A file whose drain has begun. The file is ready again if this value is dropped without a result.
 #[derive(Debug)]
 pub struct Drain {
     shared: Arc<Shared>,
@@ -68,8 +68,8 @@ pub enum Settled {
 }
 
 impl Desk {
-    /// Takes the files of the logs into the queue. If `are_all_here`, no volume is missing: then other only copies are parts of files that
-    /// did not arrive whole, and go. Otherwise those stay whose first extent is missing.
+    /// Takes the files of the logs into the queue. If `are_all_here`, no volume is missing. Other dirty extents are then parts
+    /// of files that did not arrive whole, and are removed. Otherwise files whose first extent is missing stay.
     pub(super) fn new(
         ledger: &mut Ledger,
         extent_bytes: u32,

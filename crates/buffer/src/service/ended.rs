@@ -84,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// The log forgets a file, and then its extents go. Returns whether that is durable.
+    /// The log forgets a file, and then its extents are removed. Returns whether that is durable.
     pub(super) fn forget(&self, file: &Arc<FileKey>) -> bool {
         let mark = Incoming::of(&mut self.lock()).cancel(file);
         let is_durable = mark.is_some_and(|mark| self.wait_until_durable(mark));

@@ -105,7 +105,7 @@ impl Mounted {
         self.volume.layout().extent_bytes
     }
 
-    /// The files that have arrived as the log says: where each goes, and since when.
+    /// The arrived files in the log, with the place and the time of each.
     pub(super) fn arrived(&self) -> Vec<Arrived> {
         let sinces: HashMap<&FileKey, Duration> = self
             .extents

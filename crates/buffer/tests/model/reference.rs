@@ -215,7 +215,7 @@ impl Reference {
         self.forget();
     }
 
-    /// The clean extent with the oldest use that may go.
+    /// The clean extent with the oldest use that may be evicted.
     fn least_recent(&self) -> Option<Ticket> {
         let may = self.entries.iter().filter(|entry| {
             entry.state == State::Clean

@@ -374,7 +374,7 @@ fn a_limit_is_obeyed() {
             let outcome = rig.cp(&flags);
             assert_eq!(outcome.complete().number("bytes"), bytes);
             let seconds = outcome.summary()["seconds"].as_f64().expect("a number");
-            // A twentieth of a second may go at once, and the last block goes when those before it are paid for.
+            // A twentieth of a second may be sent at once, and the last block is sent when the earlier blocks are paid for.
             let least = (bytes - (64 << 10)) as f64 / 4e6 - 0.05;
             assert!(seconds >= least, "{line:?}: {seconds} s, {least} at least");
         }

@@ -128,7 +128,7 @@ fn the_client_shows_the_decisions_of_the_other_end() {
     let logged = log.lines().filter(|line| line.contains("\"tuning\""));
     assert_eq!(logged.count(), 2, "{log}");
     assert_eq!(decisions(&rig.cp(&pull)), [own[1], theirs[1]]);
-    // A node has its own in its log, once, and not the client's.
+    // The log of a node has the node's decision once, and not the client's.
     for line in theirs {
         rig.daemon().wait_for(line);
         assert_eq!(rig.daemon().said().matches(line).count(), 1, "{line}");

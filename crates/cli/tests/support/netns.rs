@@ -32,7 +32,7 @@ use std::thread;
 use godwit_testkit::skip;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The addresses of a [`WanLink`]'s ends. Every pair of namespaces has its own.
+/// The addresses of a [`WanLink`]'s ends. All pairs of namespaces use the same addresses, because pairs are separate.
 pub(crate) const LEFT: &str = "10.9.0.1";
 pub(crate) const RIGHT: &str = "10.9.0.2";
 pub(crate) const LEFT_V6: &str = "fd00:9::1";

@@ -4,7 +4,7 @@
 //!
 //! An I/O error may come from the mount of this node, or from an entry that no node can read. So items return once from a node
 //! that reads others.
-//! If the items come again, their entries have failed, and the close looks at them.
+//! If the items return once more, their entries have failed, and the close looks at them.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;

@@ -13,7 +13,7 @@ use godwit_store::Timestamp;
 use super::{CLAIMS_MAX, ClaimTable, Held, Wish};
 use crate::session::locked;
 
-/// How long the mark of an ended claim stays: longer than a job is paused or its nodes are away. A job whose mark is gone fails.
+/// How long the mark of an ended claim stays: longer than a job is paused or its nodes are away. A job without its mark fails.
 pub(super) const MARK_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Marks to remove, each with its claim and the asked path.

@@ -71,7 +71,8 @@ pub(super) fn is_full_for(
     living >= CLAIMS_OF_ONE_MAX
 }
 
-/// Drops an ended claim to make room for another one. Claims with a mark are the last to go, because their jobs fail without the mark. The
+/// Drops an ended claim to make room for another one. Claims with a mark are dropped last, because their jobs fail without the
+/// mark. The
 /// holder with the most claims loses its oldest one first, so that no holder drops the claims of others.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Tests when a transfer ends, and for which client it makes way.
+//! Tests when a transfer ends, and which client may replace it.
 
 use std::collections::HashSet;
 use std::sync::Mutex;

@@ -14,13 +14,14 @@ use crate::basis::error::JobsError;
 pub(crate) struct Parted {
     /// Jobs that may begin.
     pub(crate) free: Vec<Job>,
-    /// Jobs that have to let another one go first, and why.
+    /// Jobs that must wait for another job, and why.
     pub(crate) waiting: Vec<(Job, Reason)>,
     /// Parents of the jobs that may begin, by the ids of the jobs.
     pub(crate) parents: HashMap<String, String>,
 }
 
-/// Takes out the jobs that have to let another child of their parent go first. `is_live` says of a job whether an attempt here, at the node
+/// Takes out the jobs that must wait for another child of their parent. `is_live` says of a job whether an attempt here, at the
+/// node
 /// `own`, has not stopped yet.
 pub(crate) fn part(
     reader: &Reader,

@@ -376,7 +376,7 @@ pub(crate) mod tests {
             elsewhere,
         };
         let [own, other] = ["a", "b"].map(|name| nodes(name, &rows, &[]));
-        // Before any of them runs, one node goes first for all.
+        // Before any of these jobs runs, one node is preferred for all.
         let first = |id: &str| own.patience(&job(id, "/data/x"), Some(&kin(false, false)), 0);
         assert!((0..16).all(|id| first(&id.to_string()) == first("1")));
         let one = job("1", "/data/x");

@@ -4,8 +4,8 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner with the fewest running jobs for the weight of the share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
-//! Among the jobs of one parent the site with the fewest running jobs goes first, so that no site with many of its sources keeps another
-//! one waiting.
+//! Among the jobs of one parent the site with the fewest running jobs goes first. So a site with many sources keeps no other
+//! site waiting.
 //! Jobs of other sites may not take all places, neither of the node nor with a site, because a job can run for ever: some places are kept
 //! for jobs of this site. For the same reason, jobs of one other site leave some of these places to further sites.
 

@@ -36,7 +36,7 @@ impl Pruner {
         }
     }
 
-    /// Whether the clock was set since the start: then times of jobs and the present do not go together.
+    /// Whether the clock was set since the start. Then times of jobs cannot be compared with the present.
     fn is_clock_set(&self, at: Timestamp) -> bool {
         let passed = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let shown = at.0.saturating_sub(self.began_at.0);

@@ -184,7 +184,7 @@ fn look(records: &Records, owner: &str) -> Result<Look, JobsError> {
     Ok(look)
 }
 
-/// The records of a job that may go.
+/// The records of a job that may be deleted.
 struct Kept {
     id: String,
     attempt: u32,

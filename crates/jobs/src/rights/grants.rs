@@ -107,8 +107,8 @@ pub(crate) fn grant(
         given.push(rule.id.clone());
         propose(&rights.this, asker, Op::Access(Change::Put(rule)))?;
     }
-    // The asker of the job may have taken its access back meanwhile. Then the access of this node is gone, and the rules that it made go,
-    // too.
+    // The asker of the job may have taken its access back meanwhile. Then the access of this node has ended, and the rules that
+    // it made are removed.
     if mandate.is_some() {
         let of_job = rules(&rights.this, &prefix(giver, &wish.job))?;
         if !of_job.iter().any(|rule| rule.subject == asker) {
@@ -375,7 +375,7 @@ pub(crate) fn revoke(
     }
     let keep: HashSet<&str> = keep.iter().map(String::as_str).collect();
     let prefix = prefix(asker, job);
-    // A node of the job may pass access on at the same moment. Once its own access is gone it can give no more.
+    // A node of the job may pass access on at the same moment. A node whose access has ended can give none to others.
     for _ in 0..REVOKE_PASSES_MAX {
         let mut rules = rules(&rights.this, &prefix)?;
         rules.retain(|rule| !keep.contains(rule.subject.as_str()));

@@ -204,7 +204,7 @@ fn a_chain_that_a_copy_made_shorter_comes_back() {
     fs::write(&chain, &short).expect("written");
     kept.put_back().expect("put back");
     assert_eq!(fs::read(&chain).expect("read"), long);
-    // A chain whose generation has gone stays as it was copied.
+    // A chain whose generation is missing stays as it was copied.
     let kept = Chains::below(data.path());
     fs::write(&chain, &short).expect("written");
     fs::remove_file(second).expect("removed");

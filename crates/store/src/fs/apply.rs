@@ -365,8 +365,8 @@ fn set_acls(
     Ok(lost)
 }
 
-/// The mode without the bits that only the access list's mask allows. Set-id bits go too, because without the list the intended users are
-/// unknown.
+/// The mode without the bits that only the access list's mask allows. Set-id bits are removed, too, because without the list
+/// the intended users are unknown.
 fn narrowed(mode: u32, access: &[AclEntry]) -> u32 {
     let group = access
         .iter()

@@ -123,7 +123,7 @@ impl JournalDirectory {
         self.check_free(&path, &header)?;
         self.check_room(&path, &header)?;
         let journal = self.create(path, &header)?;
-        // If no journal makes way, the space on the disk is the limit.
+        // If no journal can be removed, the space on the disk is the limit.
         let _ = self.makes_way(room_in(&self.path));
         // Other transfers need not wait for the disk.
         drop(lock);

@@ -1,8 +1,10 @@
-//! Owns the limits of space, number and age for the journals of unfinished transfers, and the choice of journals that make way. Reads only
+//! Owns the limits of space, number and age for the journals of unfinished transfers, and chooses the journals to cut or
+//! remove. Reads only
 //! the sender's tag of a journal.
 //!
-//! Peers choose how many transfers they leave unfinished, and how long the names in a journal are. Each sender has limits, and the sender
-//! with the most makes way first, down to an equal share. So a peer that fills the space loses its own journals, the oldest first. Journals
+//! Peers choose how many transfers they leave unfinished, and how long the names in a journal are. Each sender has limits. The
+//! sender with the most loses journals first, down to an equal share. So a peer that fills the space loses its own journals,
+//! the oldest first. Journals
 //! in use count, but are kept. An idle journal is first cut to its header, so that its transfer begins again with the same names; if that is
 //! not enough, it is removed.
 

@@ -184,7 +184,7 @@ fn a_list_takes_a_quarter_of_the_room_and_all_of_a_transfer_take_half() {
     })
     .unwrap();
     assert_eq!(count >> 8, last);
-    // A list that is gone leaves its space to the others.
+    // A dropped list leaves its space to the others.
     let [first, second, ..] = &mut lists;
     drop(std::mem::replace(first, new()));
     assert!(fill(second, odd) == 0, "it has its quarter");

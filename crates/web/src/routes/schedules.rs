@@ -137,7 +137,7 @@ async fn put_schedule(
             (&before.cron, &before.time_zone, &before.template)
                 == (&new.cron, &new.time_zone, &template)
         };
-        // A schedule that its owner may no longer have can still be disabled.
+        // The owner can still disable a schedule that would not be allowed now.
         if !(new.disabled && earlier.as_ref().is_some_and(is_as_before)) {
             app.jobs
                 .schedules()

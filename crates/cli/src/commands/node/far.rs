@@ -97,7 +97,7 @@ fn by_ssh(place: &SshPlace, typed: &Typed, json: bool) -> Result<Far, Failure> {
     // Nothing but ssh ends it: the command has no other work.
     let interrupted = Arc::new(AtomicBool::new(false));
     let options = SshOptions {
-        // No data goes beside ssh.
+        // No data leaves the ssh connection.
         via_ssh: true,
         carrying: Carrying::of(settings.install_remote, json),
         ..SshOptions::new(&settings, &place.login, &interrupted, rsh)

@@ -162,7 +162,7 @@ fn a_path_without_anything_on_its_way_is_missed_as_well() {
             let rig = &world.rig;
             rig.write("tree/file", content(4_000_000));
             let there = world.url("10.11.0.2", "to");
-            // The next block may go after some minutes.
+            // The next block may be sent after some minutes.
             let line = ["--limit", "1KB", "tree", &there];
             let mut process = rig.begin_cp(&rig.path(""), &line);
             wait_for_more(&process, 1, 0);

@@ -114,7 +114,7 @@ fn a_push_of_a_node_that_is_stopped_continues_elsewhere_and_the_node_sends_nothi
     late.daemon().signal(Signal::STOP);
     let other = &site.nodes[(first + 1) % 3];
     let job = wait_for(other, &id, |job| !job["ended"].is_null());
-    // The transfer of the stopped node makes way, though its connections stand.
+    // The transfer of the stopped node is ended, though its connections are still open.
     assert_eq!(
         (&job["state"], &job["attempts"]),
         (&"complete".into(), &2.into()),

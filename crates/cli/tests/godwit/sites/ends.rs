@@ -166,7 +166,8 @@ fn unended(rig: &Rig) -> usize {
     jobs.filter(|job| job["ended"].is_null()).count()
 }
 
-/// Whether this is the mark of a claim on one of the paths that a job claims. It goes once its site is reached again, or by `clean`.
+/// Whether this is the mark of a claim on one of the paths that a job claims. The mark is removed when its site is reached
+/// again, or by `clean`.
 fn is_mark(file: &Path) -> bool {
     let of = |path: &[u8]| TempName::of_member(0, path, b"mark").to_string();
     // The first half of a name belongs to the claim.

@@ -91,7 +91,7 @@ fn an_asker_has_few_sites_dialled_and_each_of_them_once() {
     );
     let dialled = found.0.load(Ordering::SeqCst);
     assert!(dialled <= AT_ONCE as usize + 1, "{dialled}");
-    // Another asker has its own.
+    // Another asker has a separate limit.
     ask(&reaching, &found, "gw1-c", &site("there")).expect("a yes");
 }
 

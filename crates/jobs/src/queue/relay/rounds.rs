@@ -103,7 +103,8 @@ pub(super) fn next(
         return Next::After(soon.job.clone());
     }
     let is_held = |one: &One| one.job == taker && one.stand == Stand::Held;
-    // Only an earlier one goes first, so no two wait for each other. One without a place at its site lets all others go first.
+    // A relay waits only for earlier relays, so no two wait for each other. A relay that its site cannot run now lets all
+    // others go first.
     let before = match all.iter().any(is_held) {
         true => all.len(),
         false => all.iter().position(|one| one.job == taker).unwrap_or(0),
