@@ -43,5 +43,5 @@ def test_the_words_of_a_node_steer_no_terminal():
     refused = errors.RefusedError("the node", problem)
     assert isinstance(refused, godwit.GodwitError)
     assert "\x1b" not in str(refused) and "\u202e" not in str(refused)
-    # A program gets them as they came.
+    # A program gets the characters unchanged.
     assert refused.detail == EVIL

@@ -207,7 +207,7 @@ impl FrameHead {
         (self.bytes as u64).next_multiple_of(PAGE)
     }
 
-    /// The records of the frame. `None` if any byte is not as it was written.
+    /// The records of the frame. `None` if any byte has changed since it was written.
     #[must_use]
     pub fn records(&self, frame: &[u8], salt: u64) -> Option<Vec<Entry>> {
         let mut fields = Fields(frame.get(HEAD_BYTES..self.bytes)?);

@@ -210,7 +210,7 @@ impl Buffer {
 }
 
 impl BufferedFile {
-    /// Fills `out` with the bytes at `offset`, if the buffer has all of them and each is as it was written.
+    /// Fills `out` with the bytes at `offset`, if the buffer has all of them and none has changed.
     #[must_use]
     pub fn read(&self, offset: u64, out: &mut [u8]) -> bool {
         let shared = &self.shared;

@@ -82,7 +82,7 @@ pub enum CommitError {
     /// The names of the files do not fit into the log.
     #[error("the log of the transfer buffer has no room for the names of its files")]
     Full,
-    /// A checkpoint was not read back as it was written.
+    /// A checkpoint that was read back differs from the written one.
     #[error("a checkpoint was not read back as it was written")]
     NotAsWritten,
 }

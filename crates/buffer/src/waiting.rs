@@ -1,5 +1,5 @@
-//! Owns the order in which files that have arrived go to slow storage: which one is next, when a failed one is tried again, and which ones
-//! were put aside. Does no I/O and reads no clock.
+//! Owns the order in which arrived files drain to slow storage: the next file, retries of failed files, and files that were put
+//! aside. Does no I/O and reads no clock.
 //!
 //! A file is in one of these phases. No phase loses it: only [`Waiting::remove`] does.
 //!

@@ -1,4 +1,4 @@
-//! Tests files that arrive: each is drained as it came, or still waits, after any restart, failed write and lost volume.
+//! Tests files that arrive: after any restart, failed write or lost volume, each file has drained unchanged or still waits.
 
 mod arrivals {
     mod order;

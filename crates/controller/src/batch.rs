@@ -208,7 +208,7 @@ pub(crate) fn item_of(item: &WorkItem) -> Option<Item> {
         } => Some(Item::Assemble {
             path: Text(path.0.clone()),
             generation: *generation,
-            // A digest that cannot be read lacks in the file, which then fails and is left to the close.
+            // A file without a digest that could be read fails, and is left to the close.
             parts: parts
                 .iter()
                 .filter_map(|part| {

@@ -187,7 +187,7 @@ impl Claims {
         &mut self.nodes[place]
     }
 
-    /// The node as it is known, if it is.
+    /// The peer as it is known here, or else as it is given.
     fn known(&self, peer: Peer) -> Peer {
         let mut nodes = self.nodes.iter();
         let known = nodes.find(|at| at.peer.identity == peer.identity);

@@ -77,8 +77,8 @@ impl LeaseTransfer<'_> {
 
     /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of
     /// the destination that the controller names at that time. A try ends at once if the controller
-    /// no longer names its node, or if its node cannot write and a better one is there. A try that
-    /// `brings` contents ends after a while if its node accepts almost no data.
+    /// no longer names its node, or if its node cannot write and a better one is there. A try that moves contents (`brings`)
+    /// ends after a while if its node accepts almost no data.
     pub(crate) fn transfer(
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
@@ -90,7 +90,7 @@ impl LeaseTransfer<'_> {
         let began = Instant::now();
         let mut wait = TRY_AGAIN;
         let mut last = None;
-        // How often each node of the destination was tried, and how many tries were left.
+        // How often each node of the destination was tried, and how many tries were stopped early.
         let mut tried: BTreeMap<String, u32> = BTreeMap::new();
         let (mut left, mut slow) = (0, 0);
         let settled = self.settled();

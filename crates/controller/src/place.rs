@@ -117,7 +117,7 @@ impl Mapping<'_> {
             observation: Vec::new(),
         };
         let walk = self.walk(&root).ok()?;
-        // The close of a small file brings it.
+        // The close of a small file also moves its data.
         if walk.large_file(name.as_bytes()).is_none()
             && !(several && walk.has_file(name.as_bytes()))
         {

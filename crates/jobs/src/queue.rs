@@ -1,4 +1,4 @@
-//! Groups the choice of jobs: which may come, which begin now, why the others wait, and how long ended ones are kept.
+//! Groups the choice of jobs: which are accepted, which begin now, why others wait, and how long ended jobs are kept.
 //! Runs no attempt itself (`attempt`).
 
 pub(crate) mod away;

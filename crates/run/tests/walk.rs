@@ -226,7 +226,7 @@ fn a_large_file_that_is_compared_by_contents_stays_whole_and_has_a_walk_to_itsel
     let (small, large, walks) = all(&walk);
     assert_eq!((small.len(), large.len(), walks), (4, 0, 3));
     assert_eq!(walk.large_file(b"other"), None);
-    // A file that went meanwhile, or that has several names now, is left to the close.
+    // A file that was removed meanwhile, or has several names now, is left to the close.
     fs::remove_file(one.path().join("other")).expect("removed");
     let gone = walk.walk(b"other", 0, 1).expect("walked");
     assert_eq!((gone.files, gone.several, gone.left.len()), (0, 0, 0));

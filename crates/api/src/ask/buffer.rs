@@ -117,7 +117,7 @@ pub struct AskExtent {
     pub offset: u64,
     /// Length of the extent.
     pub length: u32,
-    /// First wanted byte of the extent. The answer has as many from there as one document takes.
+    /// First wanted byte of the extent. The answer has as many, beginning there, as one document may hold.
     pub from: u32,
     /// The asked node reads the extent into its buffer if it is not there.
     pub fill: bool,

@@ -382,7 +382,7 @@ impl Drain {
         &self.what
     }
 
-    /// Fills `out` with the bytes at `offset`. False if flash does not return them as they were written.
+    /// Fills `out` with the bytes at `offset`. False if flash returns other bytes than were written.
     #[must_use]
     pub fn read(&self, offset: u64, out: &mut [u8]) -> bool {
         self.moves();

@@ -1,4 +1,4 @@
-//! Cuts power under files that arrive at a buffer in use, and drain: each acknowledged one drains as it came, or still waits.
+//! Cuts power while files arrive at a buffer in use and drain: each acknowledged file drains unchanged, or still waits.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -5,8 +5,9 @@
 //! direction. Further content goes beside ssh over TLS, or through ssh if the user asks (`--via-ssh`). If neither works, the client
 //! fails and lists its attempts.
 //!
-//! A small file takes three RTTs more than `ssh HOST true`. ssh takes input once the agent runs, which brings OPENED. The manifest
-//! brings its answer, and the block brings FINISHED. The file needs no other connection, and the client does not wait for the end of
+//! A small file takes three RTTs more than `ssh HOST true`. ssh takes input once the agent runs. The agent answers with OPENED.
+//! ANSWER follows the manifest, and FINISHED follows the block. The file needs no other connection, and the client does not
+//! wait for the end of
 //! ssh.
 
 mod carry;

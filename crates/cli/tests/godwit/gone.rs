@@ -28,7 +28,7 @@ fn a_missing_source_does_not_stop_the_others() {
         assert!(reasons.contains("\tsource\tnot_found\t"), "{reasons}");
         assert_eq!(Rig::journals(&rig.client_home()).len(), 1, "unfinished");
 
-        // The same command brings entries made since.
+        // The same command copies entries made since.
         rig.write("export/src/missing/y", "y");
         let again = rig.cp(&line);
         let counted = (again.complete().number("files"), again.number("skipped"));

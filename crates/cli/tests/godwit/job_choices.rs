@@ -66,7 +66,7 @@ fn a_job_brings_what_a_copy_with_the_same_flags_brings() {
         asked.cp(&line).complete();
         let wanted = names(&asked.path(&to));
         for (source, destination, top) in [
-            // Fetched by the node, and brought from another site to a third one.
+            // Copies that the node fetches, and copies from another site to a third site.
             ("siteS:/data/run42", "here:/data", &asked.export),
             (
                 "siteS:/data/run42",

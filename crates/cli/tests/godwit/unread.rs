@@ -154,7 +154,7 @@ fn an_input_whose_place_is_taken_fails_as_a_file_does() {
     }
 }
 
-/// More than the file system has, at once and in many blocks.
+/// More space than the file system has, once in one piece and once in many blocks.
 const TOO_MUCH: [(usize, bool); 2] = [(5 * MIB, true), (5 * MIB, false)];
 
 const FLAGS: [&[&str]; 3] = [

@@ -2,8 +2,8 @@
 //! Asks no node, and sets none aside: `aside` does.
 //!
 //! The cause of a full disk, a read-only mount or an I/O error may be one node, or the file system that all nodes share. So the items go to
-//! another node first. One damaged entry may also cause an I/O error. So a node is at fault only if another node brings the same items
-//! without an I/O error.
+//! another node first. One damaged entry may also cause an I/O error. So a node is at fault only if another node writes the
+//! same items without an I/O error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -96,7 +96,7 @@ impl AtFault {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the fault of a node: another node brought the data that this node could not bring.
+    /// Records the fault of a node: another node wrote the data that this node could not write.
     pub(crate) fn add(&self, node: &str, code: FailureCode) {
         let code = Code::from(code);
         let mut all = self.lock();

@@ -1,4 +1,4 @@
-//! Decides when a slow transfer is left for another node of the destination.
+//! Decides when a slow transfer is stopped, so that another node of the destination gets the items.
 //! Reads no clock.
 
 use std::time::Duration;

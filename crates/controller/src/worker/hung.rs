@@ -1,4 +1,4 @@
-//! Gives the items of a lease back while the file system of their source hangs here, so that other nodes bring them.
+//! Gives the items of a lease back while the file system of their source hangs here, so that other nodes move them.
 //! Ends no call that hangs. The worker ends once that call returns, and the next one begins when the file system answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,7 +9,7 @@ use super::{ClaimTable, Spots};
 use crate::session::locked;
 
 impl ClaimTable {
-    /// As [`Self::refuses`], for a job of this node. Looks at no right: what is not known about the right of a holder must not count as read.
+    /// As [`Self::refuses`], for a job of this node. Looks at no right: an unknown right of a holder must not count as read.
     pub(crate) fn keeps_out(&self, destinations: &Spots, now: Instant) -> Option<String> {
         let table = locked(&self.claims);
         let mut held = table.values().filter(|held| held.lease.holds_at(now));

@@ -10,7 +10,7 @@ use godwit_state::{Job, JobState, Reason};
 
 use crate::basis::words::passes;
 
-/// Part of the reason of a followed job that waits at the site that runs it. The state knows it by these words.
+/// Part of a reason: the job runs at another site, and waits there. The state knows it by these words.
 pub(crate) const WAITS: &str = "; the job waits: ";
 
 /// Whether another site runs the job, and the job waits there.

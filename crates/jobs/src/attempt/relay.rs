@@ -83,7 +83,8 @@ impl Checks<'_> {
         }
     }
 
-    /// Checks the taker after the transfer here, if that has brought everything, and has the copies of any job sealed that asks for it.
+    /// Checks the taker after the transfer here, if everything has arrived. Has the copies of any job sealed if the job asks
+    /// for it.
     pub(super) fn after(&self, summary: &Summary) -> Result<(), Failure> {
         match summary {
             Summary::Transfer(summary) if summary.status == Status::Complete => {

@@ -454,7 +454,7 @@ fn connect(
     }))
 }
 
-/// Whether a relay from this giver brought other data than the source had sent it.
+/// Whether a relay from this giver delivered other data than the source had sent to the giver.
 fn gave_wrong_data(reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
     for taker in relay::siblings(reader, giver)?.unwrap_or_default() {
         let relay = relay::between(reader, &taker, giver)?;

@@ -24,7 +24,7 @@ struct Lone {
     first_is_away: AtomicBool,
     /// Nodes that run the job.
     runs: Mutex<BTreeSet<String>>,
-    /// Nodes that heard that the job is cancelled, and those that take access back.
+    /// Nodes that received the cancellation of the job, and nodes that take access back.
     stopped: Mutex<BTreeSet<String>>,
     revoked: Mutex<BTreeSet<String>>,
 }

@@ -453,7 +453,7 @@ impl<'a> WithNode<'a> {
     }
 }
 
-/// Names of the roots that a transfer brings from the other end, and its digest.
+/// Names of the roots that a transfer fetches from the other end, and its digest.
 struct Pulled<'a> {
     names: &'a [Vec<u8>],
     shown: &'a [Vec<u8>],

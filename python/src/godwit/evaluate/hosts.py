@@ -146,7 +146,7 @@ def counts(run: Mapping[str, Any]) -> bool:
 
 
 def shown(runs: Runs) -> Dict[str, Mapping[str, Any]]:
-    """The longest run of each setting, of the settings whose runs are longest: short ones have too few samples to see."""
+    """The longest run of each setting, for the settings with the longest runs. Short runs have too few samples for a figure."""
     longest: Dict[str, Mapping[str, Any]] = {}
     for run in runs:
         if counts(run) and float(run["seconds"]) > float(longest.get(run["setting"], {"seconds": 0})["seconds"]):

@@ -19,7 +19,7 @@ use super::{connect, optional, print_json, table};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print, printable};
 
-/// How long files stay that `warm` brings, unless the user says otherwise.
+/// How long files that `warm` reads stay by default.
 const KEPT: &str = "7d";
 
 /// Runs one of the commands.

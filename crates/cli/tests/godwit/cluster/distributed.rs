@@ -68,7 +68,7 @@ impl World {
         assert_no_temporaries(mount.place());
     }
 
-    /// Submits a divided job that brings the set; its id.
+    /// Submits a divided job that copies the set; returns its id.
     fn submit(&self, more: &[&str]) -> String {
         let line = [&["--divide", "always"], more].concat();
         let to = "siteB:/data/copy";

@@ -101,7 +101,7 @@ fn join_faulty(site: &mut Site) -> Option<Faulty> {
     Some(faulty)
 }
 
-/// Files of 1 MiB, which scans bring, or large ones, which are brought in parts.
+/// Files of 1 MiB, which scans move, or large files, which are moved in parts.
 fn fill(set: &Path, files: u32, bytes: u32) {
     // Every MiB of every file differs by its first bytes: a build for tests would need seconds to compute each byte.
     let mut piece: Vec<u8> = (0_u32..1 << 18).flat_map(u32::to_le_bytes).collect();

@@ -104,7 +104,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
             &n.to_le_bytes().repeat(5_000),
         );
     }
-    // Further names, which the closer makes: it may not read there, and the members have brought the files.
+    // Further names of files that the members have moved. The closer makes these names, though it may not read there.
     let set = site.nodes[0].export.join("set");
     std::fs::create_dir(set.join("links")).expect("made");
     for n in 0..20 {

@@ -1,4 +1,4 @@
-//! Two clusters: all nodes of one bring a job to all nodes of the other, whichever of those are killed or see another file system.
+//! Two clusters: all nodes of one send a job to all nodes of the other, whichever nodes are killed or see another file system.
 //! See `divided` for a destination of one node.
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub(super) fn know(site: &Site, there: &Site) {
 }
 
 pub(super) fn fill(export: &Path) {
-    // More than four scans bring.
+    // More files than four scans move.
     for n in 0..18_000_u32 {
         let directory = export.join(format!("set/d{}/e{}", n % 20, n % 3));
         if n < 60 {
@@ -327,7 +327,7 @@ fn a_node_whose_export_is_another_file_system_takes_no_undivided_job_into_it() {
     assert_eq!(written, 0, "nothing is in the empty mount point");
 }
 
-/// Makes files of which one node brings many leases, most of them in parts.
+/// Makes files that one node moves in many leases, most of them in parts.
 fn fill_large(export: &Path) {
     for n in 0..3_u32 {
         fs::create_dir_all(export.join("set")).expect("made");

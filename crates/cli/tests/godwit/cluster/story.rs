@@ -23,7 +23,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(-1.0)
 }
 
-/// The nodes of a document that bring something to a node of the other site, and have figures of stages and of the hosts of both ends.
+/// The nodes of a document that move data to a node of the other site, and have figures of stages and of the hosts of both
+/// ends.
 fn telling(progress: &Value) -> usize {
     let nodes = progress["nodes"].as_array().cloned().unwrap_or_default();
     let tells = |node: &&Value| {

@@ -129,7 +129,8 @@ fn a_site_that_is_back_wakes_a_job_that_another_site_runs() {
     }
 }
 
-/// The site of the sources brings the job. The destination's node, which asked for it, is back, and begins to follow again.
+/// The site of the sources sends the data of the job. The destination's node, which asked for it, is back, and begins to follow
+/// again.
 #[test]
 fn a_node_that_is_back_wakes_the_job_that_another_site_brings() {
     let (mut here, there) = two_sites();

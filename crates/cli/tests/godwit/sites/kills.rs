@@ -1,4 +1,5 @@
-//! Kills of nodes while another site brings a job here, and while one end of a job is another site: no job runs twice, nothing remains.
+//! Kills of nodes while another site sends a job here, and while one end of a job is another site: no job runs twice, nothing
+//! remains.
 //! See `third` for jobs of which neither end is at the node that is asked.
 
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use super::super::trust::ask;
 use super::third::{Three, only_job, rules};
 use super::{fill, moved, submit, two_sites, wait_for};
 
-/// A divided pull is brought by the other site. The node that asked for it is killed again and again, and is started at once.
+/// The other site sends the data of a divided pull. The node that asked for it is killed again and again, and is started at
+/// once.
 #[test]
 fn a_divided_pull_whose_node_is_killed_continues_where_it_runs() {
     let (mut here, there) = two_sites();

@@ -59,7 +59,7 @@ impl Copying {
             match ask(attempt, direction, job) {
                 Ok(true) => {}
                 Ok(false) => return,
-                // The next question brings the rest.
+                // The next question fetches the rest.
                 Err(refusal) if refusal.retryable || refusal.code == code::BROKEN => return,
                 Err(refusal) => {
                     self.ended = true;

@@ -61,7 +61,7 @@ pub(super) fn may_be_elsewhere(this: &ThisNode, job: &Job) -> bool {
     }
 }
 
-/// The description of a job that the site of its sources may bring here. None for any other job.
+/// The description of a job whose data the site of its sources may send here. None for any other job.
 pub(super) fn may_be_brought(this: &ThisNode, job: &Job) -> Result<Option<NewJob>, JobsError> {
     let fetches = job.destination.site == HERE && may_run_elsewhere(job);
     if !fetches || asker_of(job).is_some() {
@@ -88,7 +88,7 @@ pub(super) fn may_be_brought(this: &ThisNode, job: &Job) -> Result<Option<NewJob
     Ok(Some(new).filter(|new| is_wanted && may(new)))
 }
 
-/// Whether the site of the sources brings the job here. Otherwise a node here fetches the data.
+/// Whether the site of the sources sends the data of the job here. Otherwise a node here fetches the data.
 pub(super) fn is_brought(
     context: &Context,
     job: &Job,
@@ -181,7 +181,7 @@ fn is_new(files: &dyn ExportedFiles, place: &Place) -> bool {
 /// Whether a job gains from being divided: a site has several nodes, the description allows it, and no attempt began to write otherwise.
 fn gains(this: &ThisNode, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Result<bool, JobsError> {
     let reader = this.reader();
-    // A brought attempt has noted its route.
+    // An attempt that the other site runs has noted its route.
     let placed = Agreed(&reader).placed(&job.id)?;
     let has_begun = placed.into.is_some() || !placed.tags.is_empty();
     let is_lone_pair = from_nodes.len() < 2 && divided::mates(this, job).is_empty();

@@ -118,8 +118,10 @@ fn latest_of(hop: &Hop, job: Option<&Job>) -> Latest {
     }
 }
 
-/// Amount that is known to wait: what the running scan has found and the run has not done yet, and what has arrived since the run began.
-/// Until the scan has ended, `left` may be more than it has found: what was known to wait when the run began, without what it moved.
+/// Amount that is known to wait: entries that the running scan found and the run has not moved, and data that arrived since the
+/// run began.
+/// Until the scan has ended, `left` may exceed its findings: the amount that waited when the run began, without the amount that
+/// it moved.
 fn backlog(
     hop: &Hop,
     progress: Option<&ProgressView>,

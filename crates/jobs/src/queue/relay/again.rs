@@ -64,8 +64,8 @@ pub(super) fn has_ended(job: &Job, relay: &Job) -> bool {
     relay.ended.is_some_and(|ended| ended >= job.since)
 }
 
-/// Whether a destination that could take its data from others goes to the source. It does after a relay that brought the data or was
-/// cancelled, without room at the destination, and after too many failures.
+/// Whether a destination that could take its data from others goes to the source. The source is next after a relay that
+/// delivered the data or was cancelled, without room at the destination, and after too many failures.
 pub(super) fn goes_to_source(job: &Job, relays: &[&Job]) -> bool {
     let ended = relays.iter().copied();
     let ended: Vec<&Job> = ended.filter(|relay| has_ended(job, relay)).collect();
@@ -78,7 +78,7 @@ pub(super) fn goes_to_source(job: &Job, relays: &[&Job]) -> bool {
     relays.iter().any(is_complete) || ended.iter().any(is_decided) || ended.len() >= FAILURES_MAX
 }
 
-/// Whether a relay has brought the data of a job, or has ended since the job's last attempt.
+/// Whether a relay has delivered the data of a job, or has ended since the job's last attempt.
 pub(super) fn is_spent(job: &Job, relay: &Job) -> bool {
     relay.state == JobState::Complete || has_ended(job, relay)
 }
