@@ -165,7 +165,8 @@ pub struct Progress {
     /// Amounts that earlier runs of the same transfer had delivered; never sent to others.
     #[serde(skip)]
     pub held: Moved,
-    /// Bytes that this run wrote at the destination, safe or not. The rate of a transfer is theirs. Never sent to others.
+    /// Bytes that this run wrote at the destination, safe or not. These bytes give the rate of a transfer. Never sent to
+    /// others.
     #[serde(skip)]
     pub written: u64,
 }

@@ -140,7 +140,7 @@ fn a_site_that_does_not_know_mandates_gets_no_job_with_a_third_site() {
     }
 }
 
-/// The signs of an abandoned question are read before the next one. They could come faster than they are read.
+/// The signs of an abandoned question are read before the next one. The signs could come faster than they are read.
 #[test]
 fn a_node_that_sends_signs_without_end_holds_up_no_further_question() {
     let world = World::new();

@@ -350,7 +350,7 @@ impl Job<'_> {
                 };
                 report.failure = Some(failure);
             }
-            // The transfer itself has failed, which the user knows.
+            // The transfer itself has failed, and the user has seen why.
             Err(failure) => self.run.events.note(&failure.message),
         }
         report

@@ -209,7 +209,8 @@ impl SharedSource {
         if let Some(file) = found {
             return Ok(file);
         }
-        // Not under the lock, because the storage may hang. The file of the last destination that opened it stays for others.
+        // Not under the lock, because the storage may hang. The file that the last destination opened stays open for other
+        // destinations.
         let file = self.source.open(record)?;
         let mut open = open();
         open.retain(|_, file| file.strong_count() > 0);
@@ -330,7 +331,7 @@ impl SourceFile for SharedFile {
     }
 }
 
-/// The error, with the entry's number in the other transfer.
+/// The error, with the number that the entry has in the other transfer.
 fn with_entry(error: ReadError, id: EntryId) -> ReadError {
     match error {
         ReadError::Changed => ReadError::Changed,

@@ -41,7 +41,8 @@ impl Ledger {
         }
     }
 
-    /// The keys of the next files of a source in the order of their paths, behind `after`, at and below a path. Returns at most `most`, and
+    /// The keys of the next files of a source at and below a path. They follow `after` in the order of their paths. Returns at
+    /// most `most`, and
     /// no superseded generation.
     #[must_use]
     pub fn keys(

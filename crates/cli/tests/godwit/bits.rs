@@ -69,7 +69,7 @@ fn set_id_bits_are_applied_only_where_granted() {
         assert_modes(&rig.path("granted/to"), 0o7777);
         assert_identical(&source, &rig.path("granted/to"));
 
-        // Neither export grants the bits of the other, whatever was there before.
+        // Neither export grants the bits that the other grants, whatever its files had before.
         for (export, mask) in [("data", !SET_ID), ("granted", 0o7777)] {
             let line = ["--force", "run42/.", &there(export)];
             rig.cp(&line).complete();

@@ -125,7 +125,7 @@ fn assert_in_turn(children: &[Value]) {
 #[test]
 fn of_merged_sources_the_newest_file_of_each_name_stays() {
     let world = World::new();
-    // The first site has the newer one of the first name, the second site that of the second.
+    // The first site has the newer file of the first name; the second site has the newer file of the second name.
     for (name, seconds) in [("d0/f0", [2_000, 1_000]), ("d1/f1", [1_000, 2_000])] {
         for (site, seconds) in world.sites.iter().zip(seconds) {
             set_time(site, name, seconds);

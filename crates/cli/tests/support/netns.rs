@@ -1,4 +1,4 @@
-//! Owns network namespaces for tests, and long paths between them. Dropping them removes them.
+//! Owns network namespaces for tests, and long paths between them. Dropping a value removes its namespaces.
 //! Does not know the tests.
 //!
 //! ```ignore

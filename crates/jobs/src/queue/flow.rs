@@ -81,7 +81,7 @@ fn start(
     if let Some(rest) = queue.paces.flows.rest_of(&flow.id, number, now) {
         return Ok(Some(later(at, rest)));
     }
-    // As many runs as ticks of schedules.
+    // Runs are limited like the ticks of schedules.
     if !queue.paces.ticks.take(&flow.owner, now) {
         return Ok(Some(later(at, LOOK_EVERY)));
     }

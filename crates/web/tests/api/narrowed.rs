@@ -273,7 +273,7 @@ fn a_token_of_a_smaller_role_revokes_only_itself() {
             .get("/api/v1/account")
             .expect_problem(401, "token_revoked");
     }
-    // A token with the whole role of its user, here of an admin, revokes others.
+    // A token with the whole role of its user, here an admin, may revoke other tokens.
     ada.admin.delete(&of_others[1]).expect(204);
     let (whole, _) = token(&world, "otto", "operator");
     let (_, second) = token(&world, "otto", "operator");

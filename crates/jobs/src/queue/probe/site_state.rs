@@ -72,7 +72,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut state = SiteState::new(start);
         let mut reported = 0;
-        // For an hour there is a look every 5 s, and each finds the opposite of the one before.
+        // There is a look every 5 s for an hour, and each look finds the opposite of the last.
         for look in 0..720 {
             reported += u32::from(state.see(look % 2 == 1, at(5 * look)));
         }
