@@ -177,8 +177,7 @@ impl Pool {
 }
 
 impl Mate {
-    /// Whether the node is asked at this time to read files of an export. A node that lacks a file, and was asked not to read
-    /// it, is asked again.
+    /// Whether the node is asked now to read files of an export. A node that lacks a file, and must not read it, is asked again.
     fn gives(&self, export: &str, now: Duration) -> bool {
         let refusals = lock(&self.refusals);
         let known = refusals.get(export);
