@@ -30,7 +30,7 @@ const HANG_TOLD: f64 = 6.0;
 const NODES_EVERY: f64 = 3.0;
 /// After this time a try to a full node has failed, and the watch has seen it.
 const FAILS: f64 = 0.3;
-/// A try is moved to another destination while it is younger.
+/// A try that is younger than this may move to another destination.
 const MOVES_WITHIN: f64 = 5.0;
 
 /// A permanent fault of a node.

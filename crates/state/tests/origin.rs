@@ -394,7 +394,7 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
             );
         }
     }
-    // Only the account itself may make the user of its name, and that user's tokens.
+    // Only the account itself may make the user with its name, and the tokens of that user.
     let own = || {
         Op::User(Change::Create(User {
             password: None,

@@ -13,7 +13,7 @@ pub enum Kept {
     /// The time lies beyond the range of the file system. The file system stores times before and after this
     /// limit as the same value.
     Clamped,
-    /// The stored time is another time.
+    /// The stored time differs in another way.
     Otherwise,
 }
 

@@ -43,7 +43,7 @@ impl Default for Patience {
     }
 }
 
-/// Rate at which one credential may change something and sign in. Its user may change a quarter more often.
+/// Rates at which one credential may make changes and sign in. Its user may make a quarter more changes with all credentials.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangePace {
     /// Burst of changing requests by one token and its derivatives.
@@ -144,10 +144,10 @@ pub trait BufferControl: Send + Sync {
     /// Tries those files again now.
     fn retry(&self, export: &str, below: &[u8]) -> BufferChanged;
 
-    /// Gives those files up. Files that are on their way to the export now count as refused.
+    /// Gives up the waiting files at and below a path. Files that are on their way to the export now count as refused.
     fn give_up(&self, export: &str, below: &[u8]) -> BufferChanged;
 
-    /// Lets the files at and below a path go.
+    /// Removes files at and below a path from the buffer, if slow storage has them.
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged;
 }
 

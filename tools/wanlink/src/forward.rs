@@ -17,7 +17,7 @@ use crate::line::{Counters, Line, LineConfig, Time};
 /// Counters of one direction, and the number of packets that the kernel at its far end refused.
 pub(crate) type Sums = (Counters, u64);
 
-/// The two ends and the link between them. Index 0 is left, or from left to right.
+/// The two ends and the link between them. Index 0 is the left end, or the direction from left to right.
 pub(crate) struct Forwarder {
     ends: [Tun; 2],
     lines: [LineConfig; 2],

@@ -34,7 +34,7 @@ pub(crate) fn wait_for_event(
     found.unwrap_or_else(|| panic!("it is not told: {}", process.said()))
 }
 
-/// Waits for a loss event and for progress after it: up to the end of the loss without a rate and a bottleneck.
+/// Waits for a loss event and for progress after it. Until the loss ends, progress has no rate and no bottleneck.
 #[track_caller]
 pub(crate) fn wait_for_loss(process: &Process, from: usize, silent: bool) -> usize {
     let (at, lost) = wait_for_event(process, from, |event| {

@@ -121,7 +121,7 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_continues(
         (claimed + lease + Duration::from_millis(100)).saturating_duration_since(Instant::now()),
     );
 
-    // The other one takes over.
+    // The other member takes over.
     let parts = [(0, PART), (PART, LAST)];
     let items = parts.map(|(offset, bytes)| part(offset, bytes)).to_vec();
     let ended_part = client.begin(&other, items, &[]).end();

@@ -459,7 +459,7 @@ fn times_in_whole_seconds_count_as_the_same_and_are_mended() {
     }
 }
 
-/// An entry that makes way for a directory counts, and is deleted at once in a real run.
+/// An entry that a directory replaces counts as deleted. A real run deletes it at once.
 #[test]
 fn a_dry_run_counts_deletions_as_the_real_run_does() {
     for way in DIRECTIONS {

@@ -63,7 +63,7 @@ impl JobContext<'_> {
                 if !self.report(found) {
                     thread::sleep(LOOK_EVERY);
                 }
-                // It comes again after those.
+                // The item returns after the work that was found.
                 return Ok(back(leased.items, None));
             }
         };

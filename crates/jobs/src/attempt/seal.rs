@@ -107,7 +107,7 @@ impl Checks<'_> {
         }
     }
 
-    /// The wish of the owner; None for a job without, and for a job of another node, which has its copies sealed itself.
+    /// The wish of the owner. None if the owner has none, and for a job of another node: that node has the copies sealed.
     fn wished(&self) -> Result<Option<Wished>, Failure> {
         let reader = self.asking.this.reader();
         let stored = Stored::of(&reader, &self.job.id).map_err(Failure::local)?;

@@ -91,7 +91,7 @@ pub struct PartialOpen {
 }
 
 impl PartialOpen {
-    /// Begins with the first frame. It was decoded, and is therefore valid alone.
+    /// Begins with the first frame, which `decode` has checked.
     #[must_use]
     pub fn new(first: Open) -> Self {
         let bytes = source_bytes(&first);
@@ -104,7 +104,7 @@ impl PartialOpen {
         self.open.more
     }
 
-    /// Adds the sources of a following frame. It was decoded, and is therefore valid alone.
+    /// Adds the sources of a following frame, which `decode` has checked.
     ///
     /// # Errors
     /// There are too many sources, or they are too long together.

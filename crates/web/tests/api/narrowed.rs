@@ -206,7 +206,7 @@ fn a_token_that_steers_a_job_of_a_larger_role_reads_no_names() {
     answers("POST", "/resume", &json!({}), 403);
     answers("POST", "/cancel", &json!({}), 200);
     answers("POST", "/retry", &json!({}), 403);
-    // A token that may list the place learns it from a refusal.
+    // If the token may list the place, the refusal names the place.
     world.grant("ada", "data:/secret-run list");
     let refused = ada.operator.post(&format!("{at}/retry"), &json!({}));
     let refused = refused.expect_problem(403, "not_granted").to_string();

@@ -91,8 +91,8 @@ pub(crate) fn read(
 }
 
 impl HopNow {
-    /// Whether the next hop has something to read. The first run of one that deletes needs all of it: compared with a part, files at its
-    /// destination are extra ones.
+    /// Whether the next hop has something to read. If that hop deletes, its first run needs all files: compared with a part,
+    /// files at its destination would be extra.
     fn has_given(&self, next: &Hop) -> bool {
         let takes_part = || next.started.is_some() || !deletes(next);
         self.clear.is_some() || (self.moved.files > 0 && takes_part())

@@ -154,12 +154,12 @@ pub(super) fn figures(row: &Row, courses: &[&Course]) -> Vec<Figure> {
             let behind = last.flows.first();
             vec![
                 Figure::at_least(
-                    "rate of the one in front, beside what it has alone",
+                    "rate of the transfer in front, as a part of its rate alone",
                     ratio(rate(last), alone),
                     kept_min,
                 ),
                 Figure::said(
-                    "Gbit/s of the one behind it meanwhile",
+                    "Gbit/s of the transfer behind it in that time",
                     behind.and_then(|trace| trace.arrived.gbits(from, until(trace))),
                 ),
             ]
