@@ -86,7 +86,7 @@ impl Rates {
             let best = self.into.entry(target.to_owned()).or_default();
             *best = (*best * KEEPS).max(rate);
         }
-        self.are_unequal |= self.look_unequal();
+        self.are_unequal |= self.has_unequal_rates();
         traffic
     }
 
@@ -129,7 +129,7 @@ impl Rates {
     }
 
     /// Whether destinations receive different sums, or one of them receives different rates from its sources.
-    fn look_unequal(&self) -> bool {
+    fn has_unequal_rates(&self) -> bool {
         let is_seen = |target: &str| {
             let mut pairs = self.pairs.iter();
             pairs.any(|((_, to), seen)| to == target && seen.seconds >= SEEN_AFTER)

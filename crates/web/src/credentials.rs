@@ -217,7 +217,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         comment: wish.comment,
     };
     let proof = wish.proven.and_then(|proven| proven.password.as_ref());
-    let op = creation(&token, proof, Agreed(&app.reader()).level()?);
+    let op = command_to_create(&token, proof, Agreed(&app.reader()).level()?);
     let is_judged = matches!(op, Op::ProvenToken(_));
     let command = Command::new(now(), actor.clone(), op);
     match app.jobs.replica().propose_blocking(command) {
@@ -243,7 +243,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
 
 /// The command that makes a token. A check takes long enough for the password to change meanwhile, and this node may lag: the state compares
 /// the password that was checked.
-fn creation(token: &Token, proof: Option<&Secret>, level: u32) -> Op {
+fn command_to_create(token: &Token, proof: Option<&Secret>, level: u32) -> Op {
     match proof {
         Some(password) if level >= LEVEL_PROVEN => Op::ProvenToken(Box::new(ProvenToken {
             token: token.clone(),
@@ -288,12 +288,18 @@ mod tests {
         };
         let plain = Op::Token(Change::Create(token.clone()));
         let proof = Secret::new("hash");
-        assert_eq!(creation(&token, None, LEVEL_PROVEN), plain);
-        assert_eq!(creation(&token, Some(&proof), LEVEL_PROVEN - 1), plain);
+        assert_eq!(command_to_create(&token, None, LEVEL_PROVEN), plain);
+        assert_eq!(
+            command_to_create(&token, Some(&proof), LEVEL_PROVEN - 1),
+            plain
+        );
         let proven = Op::ProvenToken(Box::new(ProvenToken {
             token: token.clone(),
             password: proof.clone(),
         }));
-        assert_eq!(creation(&token, Some(&proof), LEVEL_PROVEN), proven);
+        assert_eq!(
+            command_to_create(&token, Some(&proof), LEVEL_PROVEN),
+            proven
+        );
     }
 }

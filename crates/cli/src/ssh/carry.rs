@@ -26,7 +26,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Most bytes of an answer that are kept.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
-/// How often an interrupt of the user is looked for.
+/// How often the loop checks for an interrupt of the user.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long ssh may take to end once its answer has ended.

@@ -64,7 +64,8 @@ const GRANT_FOR: Duration = Duration::from_hours(24);
 /// How long a site may take to answer. It shows each second that it works, and could do that for ever.
 const ANSWERS_WITHIN: Duration = Duration::from_mins(5);
 
-/// The same once the job is to stop: the other end is to take its access back soon. A site waits ten seconds for the end of its attempt.
+/// Time for the answer once the job must stop: the other end should take its access back soon. A site waits ten seconds for the
+/// end of its attempt.
 const STOPS_WITHIN: Duration = Duration::from_secs(15);
 
 /// The parts for attempts that another site runs.
@@ -104,7 +105,7 @@ pub(crate) enum Away {
     Ended(Option<JobOp>),
 }
 
-/// Runs the attempt to its end, if another site runs it.
+/// If another site runs the job, follows the attempt to its end.
 pub(crate) fn carry_out(
     context: &Context,
     job: &Job,
@@ -230,7 +231,7 @@ impl<'a> SiteAttempt<'a> {
             let fresh = why.is_some_and(|why| why.code.is_one_of(&lost));
             let again = !fresh || is_denied(&seen);
             if again || seen.view.ended.is_none() {
-                self.access().give_again(*direction)?;
+                self.access().give_to_present_nodes(*direction)?;
             }
             return Ok(Some((*direction, self.start(*direction, again)?)));
         }
@@ -336,7 +337,7 @@ impl<'a> SiteAttempt<'a> {
                     }
                     return Err(stop);
                 }
-                self.access().give_again(direction)?;
+                self.access().give_to_present_nodes(direction)?;
                 seen = self.start(direction, true)?;
                 continue;
             }
@@ -354,7 +355,7 @@ impl<'a> SiteAttempt<'a> {
         }
     }
 
-    /// The attempt must stop: has the site that runs the job do as the state says.
+    /// The attempt must stop. Asks the site that runs the job to follow the job's state here.
     fn leave(&self, direction: Direction) {
         if self.context.this.is_stopping() {
             // The job continues there, and the next start of this node finds it.

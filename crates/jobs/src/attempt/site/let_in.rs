@@ -93,7 +93,7 @@ impl<'a> JobAccess<'a> {
     }
 
     /// Gives access to the present nodes: nodes that have left the cluster since an earlier attempt have none any more.
-    pub(super) fn give_again(&self, direction: Direction) -> Result<(), Refusal> {
+    pub(super) fn give_to_present_nodes(&self, direction: Direction) -> Result<(), Refusal> {
         let control = self.attempt.control;
         self.follow_runners(direction, &|| !control.is_cancelled());
         self.keep_out(direction);

@@ -56,7 +56,7 @@ fn end(rights: &Rights, notices: &PendingNotices, job: &Job, why: &str) -> Resul
             }
             Ok(())
         }
-        // It was changed meanwhile; the next look sees it.
+        // The job was changed meanwhile; the next look sees the change.
         Err(ProposeError::Refused(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
