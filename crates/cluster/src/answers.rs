@@ -199,7 +199,9 @@ fn announced(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnsw
         // An announcement that the state would refuse must not delay the leader.
         let invalid = |what: String| Refusal::new(code::INVALID, format!("announcement: {what}"));
         if !said.is_bounded() {
-            return Err(invalid("it is longer than any announcement of a node".to_owned()));
+            return Err(invalid(
+                "it is longer than any announcement of a node".to_owned(),
+            ));
         }
         as_said(&row, &said, true)
             .check()
