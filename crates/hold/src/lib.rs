@@ -82,7 +82,7 @@ pub struct Bound {
 /// The next act of an asker.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Answer<B, E> {
-    /// Copy the block, then call [`ReadHold::taken`].
+    /// Copy the block, then call [`ReadHold::handle_copied`].
     Take(TakeId, B),
     /// Read, then call [`ReadHold::finish`]. If the flag is false, the contents are not kept.
     Read(ReadId, bool),

@@ -1,4 +1,4 @@
-// Owns the jobs as the node reports them: one stream of events for the page, and whether its figures are current.
+// Owns the jobs as the node tells them: one stream of events for the page, and whether its figures are of now.
 // Draws nothing, and steers nothing.
 import { SvelteMap } from 'svelte/reactivity';
 import { call, type Job, nodeNow, type Progress, words } from './api';
@@ -17,7 +17,7 @@ class Live {
   why = $state('');
   /** When the figures were last those of now, by the node's clock. */
   asOf = $state(0);
-  /** The job in view. It is kept, however many jobs have ended since. */
+  /** The job that is being looked at: it is kept however many have ended since. */
   watched = '';
   /** Jobs were read at least once. */
   loaded = $state(false);
