@@ -1,5 +1,6 @@
 //! Owns the description of a job: all options of `cp`, `sync` and `verify`, as one value that can be sent and stored.
-//! Opens nothing and connects to no node. Files that a job reads from its own machine are read before it is described, or passed beside it.
+//! Opens nothing and connects to no node. Files that a job needs from this machine are read before the description is made, or
+//! passed beside it.
 
 mod imposed;
 mod size;

@@ -100,7 +100,7 @@ pub(crate) struct Counters {
     pub(crate) lost: u64,
     pub(crate) queue_full: u64,
     pub(crate) overflow: u64,
-    /// The longest the queue ever was, with the packet in transmission.
+    /// The largest number of bytes in the queue, with the packet in transmission.
     pub(crate) queue_bytes_max: u64,
 }
 

@@ -6,7 +6,7 @@ use godwit_state::{FILE_PARTS_MAX, Found, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, W
 
 use super::JobContext;
 
-/// Items that the finds of one command add, if they are several finds: the state takes no other command meanwhile.
+/// Most items that one command with several finds adds. The state takes no other command while it adds them.
 const ITEMS_MAX: u64 = 8_192;
 
 impl JobContext<'_> {

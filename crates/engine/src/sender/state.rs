@@ -99,7 +99,7 @@ pub(crate) struct State {
     pub(crate) reading: usize,
     pub(crate) scan_done: bool,
     finish_queued: bool,
-    /// Number of the last item when the receiver was informed that no more items come before durability.
+    /// Number of the last item at the latest message that no more items come until all are durable.
     drained_said: u64,
     /// Number of the last item in the announcement of the end.
     ending_said: u64,

@@ -36,7 +36,7 @@ const LABEL_BYTES_MAX: usize = 255;
 /// Bytes of the settings of a job for another site: lists of patterns fit.
 const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
-/// Name for a site whose name belongs to another site here.
+/// Name that replaces the name of a site, if another site has that name here.
 pub(super) const NAMELESS: &str = "other-site";
 
 /// Whether one more job of this asker may come.

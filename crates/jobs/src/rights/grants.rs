@@ -41,7 +41,7 @@ pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
 /// The same bound if a node with access for the job passes it on: its rules count together with those of the asker.
 const RULES_PASSED_ON_MAX: usize = 256;
 
-/// How often the rules of a job are looked for until none is left.
+/// Most passes that remove the rules of a job.
 const REVOKE_PASSES_MAX: usize = 8;
 
 /// Lets a site in for a job of the asker, or for the job of the mandate.

@@ -309,7 +309,7 @@ impl Sink for TreeSink {
     }
 
     fn suspend(&self) {
-        // If the place has changed, names are mapped again: into the place, if it is now a directory.
+        // If the destination has changed, names are mapped again, and go into it if it is now a directory.
         let beacon = self.target.config.beacon.as_ref();
         let goes_on =
             self.planner.unusable.get().is_none() && beacon.is_none_or(|beacon| beacon.has_begun());

@@ -47,7 +47,7 @@ struct SettingsQuery {
     command: Option<String>,
 }
 
-/// Lists settings with their meaning. Those of the node come with value and origin.
+/// Lists settings with their meaning. The settings of the node also have their value and its origin.
 #[utoipa::path(get, path = "/settings", tag = "node", params(SettingsQuery), responses((status = 200, body = Vec<SettingView>), Problems))]
 async fn settings(
     Viewer(caller): Viewer,

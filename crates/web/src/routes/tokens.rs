@@ -117,8 +117,9 @@ async fn create(
     Ok((StatusCode::CREATED, Json(created(made))))
 }
 
-/// The origin of a new token, and the token with which it ends. After a sign-in by password, a token for the same user ends
-/// with no other token. A token for another user ends with its maker: the user, or the token of the request. A cluster of an
+/// The origin of a new token, and the token with which it ends. After a sign-in by password, a new token of the same user does
+/// not end with another token. A token for another user ends with its maker: the user, or the token of the request. A cluster
+/// of an
 /// older level cannot record a user as maker, and refuses a token that would end with a user only.
 fn origin<'a>(
     app: &App,

@@ -391,7 +391,7 @@ fn identities_that_an_asker_lets_in_change_no_more_than_the_asker_may() {
     let ask = || ask(&trust.a, &trust.b, Some(&mandate), &pass_on);
     let refused = (0..40).find_map(|_| ask().err()).expect("too many");
     assert_eq!(refused.code, FailureCode::Busy, "{refused:?}");
-    // All of it was taken from the asker. Alone, the asker could make more than this number of changes.
+    // All these changes counted for the asker. Alone, the asker could make more than this number of changes.
     let more = (0..2_000).find_map(|_| trust.give("j", &trust.a, "data/in", true).err());
     assert!(more.is_some(), "the asker has changes of its own left");
 }
