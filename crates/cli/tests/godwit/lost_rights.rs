@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::rest::Caller;
 use super::rig::Rig;
 
-/// For automatic work of a node, on a busy machine.
+/// Time for automatic work of a node on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Slow enough to last for a test.

@@ -17,7 +17,7 @@ const ONE_EACH: Duration = Duration::from_secs(30);
 pub(crate) struct LearnPace(Mutex<HashMap<String, Instant>>);
 
 impl LearnPace {
-    /// Takes one of the notes about a site. Returns whether one was left.
+    /// Takes one of the notes about a site. Returns false if no note is allowed now.
     pub(super) fn take(&self, site: &str, now: Instant) -> bool {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         full_at.retain(|_, full_at| *full_at > now);

@@ -105,7 +105,7 @@ impl Seen {
         Ok(self.template(of, self.jobs.records().description(id)?))
     }
 
-    /// The attempts of a job, the first one first.
+    /// The attempts of a job, oldest first.
     ///
     /// # Errors
     /// As [`JobRecords::attempts`](crate::JobRecords::attempts).

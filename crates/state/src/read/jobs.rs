@@ -48,7 +48,7 @@ impl Reader {
         })
     }
 
-    /// The attempts of a job, the first one first.
+    /// The attempts of a job, oldest first.
     ///
     /// # Errors
     /// When the database cannot be read.
