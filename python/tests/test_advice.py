@@ -91,7 +91,7 @@ def test_disk_to_disk_far_below_its_ceilings():
 def test_rates_that_stray():
     found = sentences(runs("disk", 1e8, 1e8, 1e8, 1e8, 0.2e8))
     assert found[0].startswith("a disk: one run in twenty is slower than")
-    # Fewer runs say nothing of one in twenty.
+    # With fewer runs, nothing can be said about the slowest of twenty.
     assert sentences(runs("disk", 1e8, 1e8, 0.2e8)) == ["Nothing stands out."]
 
 

@@ -32,7 +32,7 @@ pub(crate) const FAILURE_EXAMPLES_MAX: usize = 16;
 pub(crate) const OBJECTS_MAX: u64 = 10_000;
 /// Access rules for jobs of one other site: a fifth of all rules.
 pub const RULES_OF_ASKER_MAX: u64 = 2_000;
-/// Access rules for jobs of all other sites. The rest of all rules is for admins.
+/// Access rules for jobs of all other sites. Admins may use the remaining rules.
 pub const RULES_OF_JOBS_MAX: u64 = 8_000;
 /// Nodes of a cluster: ten times as many as a large site has data nodes.
 pub(crate) const NODES_MAX: u64 = 1_000;

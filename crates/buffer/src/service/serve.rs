@@ -27,7 +27,7 @@ pub(super) struct Loads {
 
 #[derive(Default)]
 struct LoadState {
-    /// The latest use is the last.
+    /// The last entry was used latest.
     ready: VecDeque<(Ticket, Arc<Loaded>)>,
     loading: Vec<Ticket>,
     /// Extents that could not be read. One bad extent with many readers is one error of its volume.

@@ -35,7 +35,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// An export counts as back for two looks: jobs that fail again wait for their next attempt.
 const RETURNED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two looks whether the node stops.
+/// Time between two checks whether the node stops.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How long a node of a site may take to prove its identity.

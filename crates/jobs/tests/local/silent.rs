@@ -322,7 +322,7 @@ fn a_site_of_many_silent_nodes_holds_up_no_notice_to_another_site() {
     jobs.stop();
 }
 
-/// The search for a node that answers has a bound, and must come to the third node in it.
+/// The search for a node that answers has a time limit, and must reach the third node within it.
 #[test]
 fn a_site_with_two_silent_nodes_hears_by_the_third_that_a_job_is_cancelled() {
     let followed = Followed::with(1);

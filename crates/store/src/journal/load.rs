@@ -57,8 +57,8 @@ pub(super) fn load(reader: impl Read) -> Result<Loaded, ReplayError> {
     load_within(reader, MOST)
 }
 
-/// A peer can leave unfinished ranges in each of its runs, and send the same files again and again. A journal with more records than
-/// `most` counts like one that made way: its transfer begins again with the same names.
+/// A peer can leave unfinished ranges in each of its runs, and send the same files again and again. A journal with more records
+/// than `most` is treated as if it had been cut: its transfer begins again with the same names.
 fn load_within(reader: impl Read, most: Most) -> Result<Loaded, ReplayError> {
     let mut records = Records::begin(reader)?;
     let mut replay = Replay::new(records.header()?, most);

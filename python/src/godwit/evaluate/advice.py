@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ..progress import size
 from . import stats, verdict
 
-# Two rates that are closer than this count as one: neither is the reason of the other.
+# Two rates with a higher ratio count as equal: neither limits the other.
 _CLOSE = 0.9
 
 # A rate that exceeds its ceiling by this factor shows that the ceiling is wrong.

@@ -234,7 +234,7 @@ class Campaign:
         later = [count for count in later if count]
         if self.plan.schedule and later:
             now = self._clock.now()
-            # No repetition begins before the one of now is done.
+            # No repetition begins before the present one is done.
             left = self.plan.schedule.next(now + mean * len(runs), len(later)) - now + mean * later[-1]
         else:
             left = mean * (len(runs) + sum(later))

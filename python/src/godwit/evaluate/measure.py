@@ -16,7 +16,7 @@ from .cgroups import Throttling
 from .plan import DIVIDE_FACTOR, NODES_FACTOR, OF_THE_PATH, Plan, Run
 from .sampler import Sample, Sampler
 
-# More stolen time than this in any second, and another guest of the same machine was at work.
+# If more time than this was stolen in any second, another guest of the same machine was working.
 STEAL_MAX = 0.05
 # The state of a run whose jobs did not end in time.
 TIMEOUT = "timeout"

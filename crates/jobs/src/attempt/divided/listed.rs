@@ -17,7 +17,7 @@ impl Workers {
         self.lock().contains_key(id)
     }
 
-    /// Has the worker of a job end soon.
+    /// Makes the worker of a job end soon.
     pub(crate) fn stop(&self, id: &str) {
         if let Some((worker, _)) = self.lock().get(id) {
             worker.stop();
