@@ -17,7 +17,7 @@ use godwit_tree::{DestinationPlace, DestinationRequest, Earlier, Keeper, Prepare
 
 use super::apart::{Marked, marked};
 use super::free::{prepare, report_damage};
-use super::request_terms::{HolderRights, entered, kept_at, select_of};
+use super::request_terms::{HolderRights, admit_member, kept_at, select_of};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
 use crate::allow::{Denial, Who};

@@ -43,7 +43,7 @@ impl AcrossAttempts {
     ) {
         let event = self
             .connection
-            .lose(Instant::now(), since, self.retry_for, false, why);
+            .note_loss(Instant::now(), since, self.retry_for, false, why);
         report_lost(events, event, self.progress.as_ref(), began);
     }
 }
@@ -157,7 +157,9 @@ impl<'a> Retold<'a> {
         let now = Instant::now();
         let since = now.checked_sub(time).unwrap_or(now);
         let why = format!("{} does not answer", self.prefix.trim_end_matches(':'));
-        let event = self.connection.lose(now, since, self.retry_for, true, &why);
+        let event = self
+            .connection
+            .note_loss(now, since, self.retry_for, true, &why);
         report_lost(self.events, event, self.progress.as_ref(), self.began);
     }
 
