@@ -72,11 +72,11 @@ impl Drains for Drainer {
             let is_stalled = arrivals.is_some_and(|arrivals| arrivals.is_among(&stalls));
             let name = &export.name;
             match is_stalled {
-                true if known.insert(name.clone()) => self.queue.tell(&format!(
+                true if known.insert(name.clone()) => self.queue.log(&format!(
                     "buffer: the export {name} takes no data: files that drain there have not moved for a minute; other exports go on; look at the storage under it"
                 )),
                 false if known.remove(name) => {
-                    self.queue.tell(&format!("buffer: the export {name} takes data again"));
+                    self.queue.log(&format!("buffer: the export {name} takes data again"));
                 }
                 _ => {}
             }

@@ -96,7 +96,7 @@ fn foretold_on(mut hands: [&mut Hand; 2]) -> u64 {
     let began = Instant::now();
     loop {
         for hand in &mut hands {
-            match hand.try_hear() {
+            match hand.try_receive() {
                 Some(Frame::Status(status)) if status.last_item > 0 => return status.last_item,
                 Some(Frame::Block(_)) => panic!("a block too many"),
                 _ => {}

@@ -191,8 +191,8 @@ impl Queue {
     }
 
     /// Writes a line to the log of the node.
-    pub fn tell(&self, line: &str) {
-        self.0.tell(line);
+    pub fn log(&self, line: &str) {
+        self.0.log(line);
     }
 }
 
