@@ -382,7 +382,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the attempts of a job, the first one first. */
+        /** Lists the attempts of a job, oldest first. */
         get: operations["get_jobs_id_attempts"];
         put?: never;
         post?: never;
@@ -757,7 +757,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports. */
+        /**
+         * Lists the exports of a site with their free space, or only the export of the place. At another site only the usable exports
+         *     are listed.
+         */
         get: operations["get_places_space"];
         put?: never;
         post?: never;
@@ -862,7 +865,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists settings with their meaning. Those of the node come with value and origin. */
+        /** Lists settings with their meaning. The settings of the node also have their value and its origin. */
         get: operations["get_settings"];
         put?: never;
         post?: never;
@@ -1369,6 +1372,8 @@ export interface components {
             pooled_bytes: number;
             /** @description Why the figures are missing, or why the node gives no extents to others now. */
             reason?: string | null;
+            /** @description Its exports that take no data from the buffer. */
+            stalled?: components["schemas"]["BufferStall"][];
             /** @description `well`, `trouble` if a volume is not well, `none` without a buffer, or `silent`. */
             state: string;
         };
@@ -1388,6 +1393,18 @@ export interface components {
              * @description Files that are not.
              */
             refused: number;
+        };
+        /** @description An export that takes no data from the buffer. */
+        BufferStall: {
+            /** @description Name of the export. */
+            export: string;
+            /**
+             * Format: int64
+             * @description Files that drain to it.
+             */
+            files: number;
+            /** @description When it took data last. */
+            since: components["schemas"]["Timestamp"];
         };
         /** @description The transfer buffer of a node. Without a buffer all figures are 0. */
         BufferView: {
@@ -1495,6 +1512,8 @@ export interface components {
              * @description Bytes that transfers got from the buffers of other nodes of the cluster.
              */
             pooled_bytes?: number;
+            /** @description Exports to which files drain, and that take no data. */
+            stalled?: components["schemas"]["BufferStall"][];
             /** @description The volumes, in the order of the settings. */
             volumes: components["schemas"]["BufferVolume"][];
         };
@@ -1582,7 +1601,7 @@ export interface components {
         };
         /** @description Selects leftover temporary files to remove. */
         CleanEntries: {
-            /** @description Removes nothing; the answer lists the files that would go. */
+            /** @description Removes nothing; the answer lists the files that would be removed. */
             dry_run?: boolean;
             /** @description Id of an ended job of the caller. Removes only files that this job left at its destination, whatever their age. */
             job?: string | null;
@@ -1632,11 +1651,6 @@ export interface components {
             behind?: number | null;
             /** @description Exports that the node reaches. */
             exports: string[];
-            /**
-             * Format: int64
-             * @description Milliseconds since the leader last received a report of the node; null if it never did.
-             */
-            heard_ms?: number | null;
             /** @description Identity that it proves. */
             identity: string;
             /** @description When the node joined. */
@@ -1664,6 +1678,11 @@ export interface components {
              * @description Jobs that the node runs.
              */
             running: number;
+            /**
+             * Format: int64
+             * @description Milliseconds since the leader last received a report of the node; null if it never did.
+             */
+            silent_ms?: number | null;
             /** @description State of the node. */
             state: components["schemas"]["NodeState"];
             /** @description Version of its program. */
@@ -1687,7 +1706,7 @@ export interface components {
             /** @description Why no change is possible now, and the remedy; null if changes are possible. */
             problem?: string | null;
             /** @description Name of the node that answered. */
-            told_by: string;
+            reported_by: string;
         };
         /** @description A delivery to a webhook. */
         DeliveryView: {
@@ -1917,14 +1936,14 @@ export interface components {
             /** @description State of the hop. */
             state: components["schemas"]["FlowHopState"];
         };
-        /** @description A flow: files go on from place to place, each as soon as it is whole. */
+        /** @description A flow passes files from place to place, each as soon as it is whole. */
         FlowView: {
             /** @description Free text. */
             comment: string;
             created?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int32
-             * @description A hop looks for new files again after so many seconds at the latest.
+             * @description Most seconds after which a hop looks for new files again.
              */
             every_seconds: number;
             /** @description The hops, in the order of the data. */
@@ -2007,7 +2026,7 @@ export interface components {
         };
         /** @description All data of a job. */
         JobReport: {
-            /** @description The attempts, the first one first. */
+            /** @description The attempts, oldest first. */
             attempts: components["schemas"]["AttemptView"][];
             /** @description Share of the samples in which each stage was the bottleneck, by stage. */
             bottlenecks: {
@@ -2072,8 +2091,8 @@ export interface components {
             attempts: number;
             /**
              * Format: int64
-             * @description Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and
-             *     only at the node with the destination, and for users who may list it.
+             * @description Bytes that arrived while the job ran, are durable in the transfer buffer of this node, and are not at their export yet. Only at the
+             *     node with the destination. Of many files below it, the first ones count.
              */
             buffered?: number | null;
             /** @description When the job was submitted. */
@@ -2105,7 +2124,7 @@ export interface components {
             not_before?: components["schemas"]["Timestamp"] | null;
             /** @description Owner of the job. */
             owner: string;
-            /** @description Id of the job with several destinations, or sources that it gathers, of which this job is one. */
+            /** @description Id of the parent: the job with several destinations or sources to which this job belongs. */
             parent?: string | null;
             /**
              * Format: int32
@@ -2135,7 +2154,8 @@ export interface components {
             place: string;
             /**
              * Format: int64
-             * @description The files stay for this time from now on; 0 lets them go when room is needed; without it they stay until this changes.
+             * @description The files stay for this time from now on. With 0 they may be evicted when room is needed. Without a value they stay
+             *     until this changes.
              */
             seconds?: number | null;
         };
@@ -2320,7 +2340,7 @@ export interface components {
             comment?: string;
             /**
              * Format: int32
-             * @description A hop looks for new files again after so many seconds at the latest.
+             * @description Most seconds after which a hop looks for new files again.
              */
             every_seconds?: number;
             /** @description The job of each hop, in the order of the data. Each has one source, a directory: the destination of the hop before. */
@@ -2380,7 +2400,13 @@ export interface components {
             relay?: components["schemas"]["Relay"];
             /**
              * Format: int32
-             * @description Number of retries. Without it, only the deadline ends them.
+             * @description Files of the source are removed once this number of destinations have proven copies of them, after all destinations have ended.
+             *     Without it, the source stays as it is.
+             */
+            remove_source_after?: number | null;
+            /**
+             * Format: int32
+             * @description Number of retries. Without this number, only the deadline ends the retries.
              */
             retries_max?: number | null;
             selection?: components["schemas"]["Selection"] | null;
@@ -2680,8 +2706,8 @@ export interface components {
             /** @description Time of these figures. */
             at: components["schemas"]["Timestamp"];
             /**
-             * @description The job reads again what jobs of the other destinations have read before, because it was slower. Of a job with several destinations:
-             *     any of them does.
+             * @description The job reads again what jobs of the other destinations have read before, because it was slower. For a job with several
+             *     destinations: true if one of them reads again.
              */
             behind?: boolean;
             bottleneck?: components["schemas"]["Bottleneck"] | null;
@@ -3261,12 +3287,12 @@ export interface components {
             pairs: components["schemas"]["WorkPairView"][];
             /** @description Why the answering node may not know the newest state, and the remedy; null if it knows it. */
             problem?: string | null;
+            /** @description Name of the answering node. */
+            reported_by: string;
             /** @description The copied trees. */
             roots: components["schemas"]["WorkRootView"][];
             /** @description The nodes of the destination. */
             targets: components["schemas"]["Peer"][];
-            /** @description Name of the answering node. */
-            told_by: string;
             trouble?: components["schemas"]["Reason"] | null;
             /** @description A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. False while no node runs the job. */
             waits_for_target: boolean;

@@ -61,7 +61,7 @@ class Jobs(Group):
         return self._send(Call[schemas.JobView]("PATCH", f"/api/v1/jobs/{escaped(id)}", body=body))
 
     def attempts(self, id: str) -> List[schemas.AttemptView]:
-        """Lists the attempts of a job, the first one first."""
+        """Lists the attempts of a job, oldest first."""
         return self._send(Call[List[schemas.AttemptView]]("GET", f"/api/v1/jobs/{escaped(id)}/attempts", twice=True))
 
     def cancel(self, id: str, body: Optional[schemas.CancelJob] = None) -> schemas.JobView:
@@ -170,7 +170,7 @@ class AsyncJobs(AsyncGroup):
         return await self._send(Call[schemas.JobView]("PATCH", f"/api/v1/jobs/{escaped(id)}", body=body))
 
     async def attempts(self, id: str) -> List[schemas.AttemptView]:
-        """Lists the attempts of a job, the first one first."""
+        """Lists the attempts of a job, oldest first."""
         return await self._send(Call[List[schemas.AttemptView]]("GET", f"/api/v1/jobs/{escaped(id)}/attempts", twice=True))
 
     async def cancel(self, id: str, body: Optional[schemas.CancelJob] = None) -> schemas.JobView:

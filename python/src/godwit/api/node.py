@@ -18,7 +18,7 @@ class Node(Group):
         return self._send(Call[schemas.RatesView]("GET", "/api/v1/rates", twice=True))
 
     def settings(self, *, command: Optional[str] = None) -> List[schemas.SettingView]:
-        """Lists settings with their meaning. Those of the node come with value and origin."""
+        """Lists settings with their meaning. The settings of the node also have their value and its origin."""
         return self._send(Call[List[schemas.SettingView]]("GET", "/api/v1/settings", query={"command": command}, twice=True))
 
     def health(self) -> schemas.Health:
@@ -46,7 +46,7 @@ class AsyncNode(AsyncGroup):
         return await self._send(Call[schemas.RatesView]("GET", "/api/v1/rates", twice=True))
 
     async def settings(self, *, command: Optional[str] = None) -> List[schemas.SettingView]:
-        """Lists settings with their meaning. Those of the node come with value and origin."""
+        """Lists settings with their meaning. The settings of the node also have their value and its origin."""
         return await self._send(
             Call[List[schemas.SettingView]]("GET", "/api/v1/settings", query={"command": command}, twice=True)
         )

@@ -32,7 +32,7 @@ class Places(Group):
         return self._send(Call[schemas.EntryView]("POST", "/api/v1/places/rename", body=body))
 
     def space(self, place: str, *, identity: Optional[str] = None) -> List[schemas.ExportRoom]:
-        """Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports."""
+        """Lists the exports of a site with their free space, or only the export of the place. At another site only the usable exports are listed."""
         return self._send(
             Call[List[schemas.ExportRoom]](
                 "GET", "/api/v1/places/space", query={"place": place, "identity": identity}, twice=True
@@ -70,7 +70,7 @@ class AsyncPlaces(AsyncGroup):
         return await self._send(Call[schemas.EntryView]("POST", "/api/v1/places/rename", body=body))
 
     async def space(self, place: str, *, identity: Optional[str] = None) -> List[schemas.ExportRoom]:
-        """Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports."""
+        """Lists the exports of a site with their free space, or only the export of the place. At another site only the usable exports are listed."""
         return await self._send(
             Call[List[schemas.ExportRoom]](
                 "GET", "/api/v1/places/space", query={"place": place, "identity": identity}, twice=True

@@ -216,6 +216,8 @@ class BufferNode(TypedDict):
     """Bytes that its transfers got from the buffers of other nodes."""
     reason: NotRequired[Optional[str]]
     """Why the figures are missing, or why the node gives no extents to others now."""
+    stalled: NotRequired[List[BufferStall]]
+    """Its exports that take no data from the buffer."""
     state: str
     """`well`, `trouble` if a volume is not well, `none` without a buffer, or `silent`."""
 
@@ -231,6 +233,17 @@ class BufferNodeChanged(TypedDict):
     """Why the node has not answered; its files may be as before."""
     refused: int
     """Files that are not."""
+
+
+class BufferStall(TypedDict):
+    """An export that takes no data from the buffer."""
+
+    export: str
+    """Name of the export."""
+    files: int
+    """Files that drain to it."""
+    since: Timestamp
+    """When it took data last."""
 
 
 class BufferView(TypedDict):
@@ -280,6 +293,8 @@ class BufferView(TypedDict):
     """Bytes that passed the buffer by, because it had no room or was slower."""
     pooled_bytes: NotRequired[int]
     """Bytes that transfers got from the buffers of other nodes of the cluster."""
+    stalled: NotRequired[List[BufferStall]]
+    """Exports to which files drain, and that take no data."""
     volumes: List[BufferVolume]
     """The volumes, in the order of the settings."""
 
@@ -350,7 +365,7 @@ class CleanEntries(TypedDict):
     """Selects leftover temporary files to remove."""
 
     dry_run: NotRequired[bool]
-    """Removes nothing; the answer lists the files that would go."""
+    """Removes nothing; the answer lists the files that would be removed."""
     job: NotRequired[Optional[str]]
     """Id of an ended job of the caller. Removes only files that this job left at its destination, whatever their age."""
     older_than_seconds: NotRequired[int]
@@ -385,8 +400,6 @@ class ClusterNode(TypedDict):
     """Number of commands that the node lacks, as far as the leader knows; null if unknown."""
     exports: List[str]
     """Exports that the node reaches."""
-    heard_ms: NotRequired[Optional[int]]
-    """Milliseconds since the leader last received a report of the node; null if it never did."""
     identity: str
     """Identity that it proves."""
     joined: Timestamp
@@ -405,6 +418,8 @@ class ClusterNode(TypedDict):
     """Resources of the node, as last reported."""
     running: int
     """Jobs that the node runs."""
+    silent_ms: NotRequired[Optional[int]]
+    """Milliseconds since the leader last received a report of the node; null if it never did."""
     state: NodeState
     """State of the node."""
     version: str
@@ -426,7 +441,7 @@ class ClusterView(TypedDict):
     """All nodes, by number."""
     problem: NotRequired[Optional[str]]
     """Why no change is possible now, and the remedy; null if changes are possible."""
-    told_by: str
+    reported_by: str
     """Name of the node that answered."""
 
 
@@ -591,13 +606,13 @@ class FlowHopView(TypedDict):
 
 
 class FlowView(TypedDict):
-    """A flow: files go on from place to place, each as soon as it is whole."""
+    """A flow passes files from place to place, each as soon as it is whole."""
 
     comment: str
     """Free text."""
     created: NotRequired[Optional[Timestamp]]
     every_seconds: int
-    """A hop looks for new files again after so many seconds at the latest."""
+    """Most seconds after which a hop looks for new files again."""
     hops: List[FlowHopView]
     """The hops, in the order of the data."""
     id: str
@@ -685,7 +700,7 @@ class JobReport(TypedDict):
     """All data of a job."""
 
     attempts: List[AttemptView]
-    """The attempts, the first one first."""
+    """The attempts, oldest first."""
     bottlenecks: Dict[str, float]
     """Share of the samples in which each stage was the bottleneck, by stage."""
     bytes_again: NotRequired[int]
@@ -726,7 +741,7 @@ class JobView(TypedDict):
     attempts: int
     """Number of attempts so far."""
     buffered: NotRequired[Optional[int]]
-    """Bytes at the destination that are durable in the transfer buffer of this node, and not at their export yet. Only for one job, and only at the node with the destination, and for users who may list it."""
+    """Bytes that arrived while the job ran, are durable in the transfer buffer of this node, and are not at their export yet. Only at the node with the destination. Of many files below it, the first ones count."""
     created: Timestamp
     """When the job was submitted."""
     deadline: NotRequired[Optional[Timestamp]]
@@ -751,7 +766,7 @@ class JobView(TypedDict):
     owner: str
     """Owner of the job."""
     parent: NotRequired[Optional[str]]
-    """Id of the job with several destinations, or sources that it gathers, of which this job is one."""
+    """Id of the parent: the job with several destinations or sources to which this job belongs."""
     priority: int
     """Jobs with a higher priority run first."""
     progress: NotRequired[Optional[ProgressView]]
@@ -775,7 +790,7 @@ class KeepInBuffer(TypedDict):
     place: str
     """Place of a file or directory of this node, as `here:/EXPORT/PATH`."""
     seconds: NotRequired[Optional[int]]
-    """The files stay for this time from now on; 0 lets them go when room is needed; without it they stay until this changes."""
+    """The files stay for this time from now on. With 0 they may be evicted when room is needed. Without a value they stay until this changes."""
 
 
 class KeptFiles(TypedDict):
@@ -932,7 +947,7 @@ class NewFlow(TypedDict):
     comment: NotRequired[str]
     """Free text."""
     every_seconds: NotRequired[int]
-    """A hop looks for new files again after so many seconds at the latest."""
+    """Most seconds after which a hop looks for new files again."""
     hops: List[NewJob]
     """The job of each hop, in the order of the data. Each has one source, a directory: the destination of the hop before."""
     paused: NotRequired[bool]
@@ -974,8 +989,10 @@ class NewJob(TypedDict):
     """Jobs with a higher priority run first."""
     relay: NotRequired[Relay]
     """Whether a destination takes its data from another destination that is complete: after it failed or fell behind, or from the beginning. Only for a job with several destinations, and sources at this site."""
+    remove_source_after: NotRequired[Optional[int]]
+    """Files of the source are removed once this number of destinations have proven copies of them, after all destinations have ended. Without it, the source stays as it is."""
     retries_max: NotRequired[Optional[int]]
-    """Number of retries. Without it, only the deadline ends them."""
+    """Number of retries. Without this number, only the deadline ends the retries."""
     selection: NotRequired[Optional[Selection]]
     settings: NotRequired[Dict[str, List[str]]]
     """Settings of the transfer by their names in the settings table, each with its values."""
@@ -1234,7 +1251,7 @@ class ProgressView(TypedDict):
     at: Timestamp
     """Time of these figures."""
     behind: NotRequired[bool]
-    """The job reads again what jobs of the other destinations have read before, because it was slower. Of a job with several destinations: any of them does."""
+    """The job reads again what jobs of the other destinations have read before, because it was slower. For a job with several destinations: true if one of them reads again."""
     bottleneck: NotRequired[Optional[Bottleneck]]
     bottleneck_text: NotRequired[Optional[str]]
     """The limit of the transfer and advice, as a sentence."""
@@ -1667,12 +1684,12 @@ class WorkView(TypedDict):
     """The receivers of each sending node; empty until the controller has claimed the destination."""
     problem: NotRequired[Optional[str]]
     """Why the answering node may not know the newest state, and the remedy; null if it knows it."""
+    reported_by: str
+    """Name of the answering node."""
     roots: List[WorkRootView]
     """The copied trees."""
     targets: List[Peer]
     """The nodes of the destination."""
-    told_by: str
-    """Name of the answering node."""
     trouble: NotRequired[Optional[Reason]]
     waits_for_target: bool
     """A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. False while no node runs the job."""
