@@ -63,6 +63,6 @@ pub(crate) struct Queue {
     pub(crate) rooms: rooms::Rooms,
     /// Relays that could not be submitted and are already in the log.
     pub(crate) complaints: relay::Complaints,
-    /// What destinations had when others began to take files there.
+    /// The files that destinations had when others began to take files there.
     pub(crate) rounds: relay::Rounds,
 }

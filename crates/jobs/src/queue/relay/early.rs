@@ -31,7 +31,7 @@ const FAILURES_MAX: usize = 2;
 /// Destinations whose last giver is remembered.
 const SEEN_MAX: usize = 1_024;
 
-/// What the givers of the latest rounds had when these began, by the jobs of their takers. Lost with the node, after which one round may find
+/// The files that the givers of the latest rounds had when these began, by the jobs of their takers. Lost with the node, after which one round may find
 /// nothing new.
 #[derive(Default)]
 pub(crate) struct Rounds(Mutex<HashMap<String, (String, Amount)>>);
