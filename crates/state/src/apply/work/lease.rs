@@ -53,7 +53,7 @@ pub(super) fn lease(
     }
     let is_fenced = work.work.targets.is_fenced();
     if is_fenced {
-        assembles(context, work, &mut basket)?;
+        basket.add_assembles(context.db, work)?;
     }
     let crew = match level >= LEVEL_AFFINITY {
         true => crew_of(context.db, &work.work, &take.runner.node)?,
@@ -89,19 +89,6 @@ pub(super) fn lease(
     }
     work.work.counts.leases += u64::from(!items.is_empty());
     Ok(Effect::Leased { lease, items })
-}
-
-fn assembles(context: &Context<'_>, work: &WorkRow, basket: &mut Basket) -> Result<(), Stop> {
-    let mut parts = 0;
-    for row in rows::ready(context.db, work.id, Kind::Assemble, ASSEMBLES_MAX)? {
-        let held = rows::parts_of(context.db, work.id, row.number)?;
-        if !basket.items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
-            break;
-        }
-        parts += held.len();
-        basket.push(&row, held);
-    }
-    Ok(())
 }
 
 /// The order in which parts and scans are leased.
@@ -195,6 +182,20 @@ struct Basket {
 impl Basket {
     fn is_full(&self) -> bool {
         self.items.len() >= LEASED_MAX || self.paths >= WORK_PATHS_BYTES_MAX
+    }
+
+    /// Adds files whose parts are all there.
+    fn add_assembles(&mut self, db: &Connection, work: &WorkRow) -> Result<(), Stop> {
+        let mut parts = 0;
+        for row in rows::ready(db, work.id, Kind::Assemble, ASSEMBLES_MAX)? {
+            let held = rows::parts_of(db, work.id, row.number)?;
+            if !self.items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
+                break;
+            }
+            parts += held.len();
+            self.push(&row, held);
+        }
+        Ok(())
     }
 
     /// Adds parts of at most `bytes_max`, but for the first part.
