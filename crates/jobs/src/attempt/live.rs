@@ -1,7 +1,7 @@
 //! Owns the attempts that run here now: their progress, and how to stop them.
 //! Starts none, and keeps nothing after their end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +17,9 @@ use crate::rights::access::RightsAtStart;
 
 /// Between two looks whether an attempt has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Jobs whose places are remembered as new.
+const NEW_MAX: usize = 4_096;
 
 /// The limit of an attempt, in bytes per second; 0 is none.
 #[derive(Default)]
@@ -54,6 +57,8 @@ pub(crate) struct Live {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Room that relays have at their takers.
     pub(crate) promises: Promises,
+    /// Jobs whose places did not exist before an attempt here.
+    new: Mutex<HashSet<String>>,
 }
 
 impl Live {
@@ -75,6 +80,21 @@ impl Live {
             let is_last = pair.round.is_none();
             self.promises.ended(&pair.taker, brought, is_last);
         }
+    }
+
+    /// The place of a job does not exist yet, so all entries there will be the job's.
+    pub(crate) fn found_new(&self, id: &str) {
+        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        if new.len() >= NEW_MAX {
+            new.clear();
+        }
+        new.insert(id.to_owned());
+    }
+
+    /// Whether the place of a job is known to hold only what the job brought.
+    pub(crate) fn was_new(&self, id: &str) -> bool {
+        let new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        new.contains(id)
     }
 
     /// The job waits until there is space at its destination here.

@@ -29,6 +29,8 @@ use crate::basis::relay::{self, Pair, RETRY_FOR};
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::rights::{Rights, access};
+use room::Room;
+use rounds::Rounds;
 
 /// How long the site of the taker may take to look for one entry.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -64,11 +66,12 @@ impl Checks<'_> {
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
         if ends.is_round {
+            Rounds(self).check_new(&ends)?;
             // No digests exist yet. The relay of the complete copy compares what the rounds have brought.
-            self.check_readable(&ends)?;
-            return self.reserve(&ends);
+            Rounds(self).check_readable(&ends)?;
+            return Room(self).reserve(&ends);
         }
-        self.reserve(&ends)?;
+        Room(self).reserve(&ends)?;
         self.check_answer(&ends)?;
         let giver = relay::words(&ends.giver);
         self.events.note(&format!(
@@ -81,6 +84,11 @@ impl Checks<'_> {
                 format!("{giver} does not have exactly what the source sent it: {first}"),
             )),
         }
+    }
+
+    /// Notes before the first data that a destination is new, if others take files there.
+    pub(super) fn note_new(&self) {
+        Rounds(self).note_new();
     }
 
     /// Checks the taker after the transfer here, if everything has arrived. Has the copies of any job sealed if the job asks
@@ -118,7 +126,7 @@ impl Checks<'_> {
             None => {
                 self.events
                     .note("all files that arrived have the digests of the source");
-                self.note_replaced(&ends);
+                Rounds(self).note_replaced(&ends);
                 self.keep_digests(&ends);
                 Ok(())
             }

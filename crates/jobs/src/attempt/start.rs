@@ -131,6 +131,7 @@ fn run(
     if let Err(failure) = ready {
         return Some(Err(failure));
     }
+    checks.note_new();
     match site::carry_out(&own.site, job, epoch, limit, events, control) {
         Away::Ended(op) => {
             if let Err(failure) = checks.after_site(op.as_ref()) {

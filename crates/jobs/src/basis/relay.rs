@@ -54,6 +54,17 @@ pub(crate) fn rounds(reader: &Reader, taker: &Job) -> Result<Vec<(Pair, Job)>, J
     Ok(rounds.filter(|(pair, _)| pair.round.is_some()).collect())
 }
 
+/// Whether a round has begun to write at the place of a job. The first one begins only if that place does not exist, so the place has no entries
+/// of others.
+pub(crate) fn rounds_began(reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    for (_, round) in rounds(reader, job)? {
+        if has_begun(reader, &round)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// When a job takes its data from other destinations; never if it has no parent.
 pub(crate) fn wish(reader: &Reader, job: &Job) -> Result<Relay, JobsError> {
     match Families(reader).parent(&job.id)? {

@@ -36,11 +36,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Between two looks whether the attempt is to stop.
 const STOP_EVERY: Duration = Duration::from_millis(100);
 
-impl Checks<'_> {
+/// The room for the relay of these checks.
+pub(super) struct Room<'a>(pub(super) &'a Checks<'a>);
+
+impl Room<'_> {
     /// Reserves the room for all data. Refuses a taker that has no room even without the promises to others, if none of the data can be there
     /// yet and its site says how much is free.
     pub(super) fn reserve(&self, ends: &Ends) -> Result<(), Failure> {
-        let this = &self.asking.this;
+        let this = &self.0.asking.this;
         let total = match ends.is_round {
             false => kept::total(&this.directory, &ends.giver.id),
             true => self.known_total(ends).map_err(Failure::local)?,
@@ -57,15 +60,15 @@ impl Checks<'_> {
             at,
             bytes: needed.saturating_add(margin(needed)),
             arrived: self.brought_before(ends).map_err(Failure::local)?,
-            relay: self.job.id.clone(),
+            relay: self.0.job.id.clone(),
         };
         self.wait_for_room(ends, &promise, is_empty)
     }
 
     /// Bytes of all files, as far as the running copies of the data set know; None before the first scan has ended.
     fn known_total(&self, ends: &Ends) -> Result<Option<u64>, JobsError> {
-        let siblings = relay::siblings(&self.asking.this.reader(), &ends.taker)?;
-        let live = &self.events.reports.live;
+        let siblings = relay::siblings(&self.0.asking.this.reader(), &ends.taker)?;
+        let live = &self.0.events.reports.live;
         let totals = siblings.unwrap_or_default().into_iter();
         let totals = totals.filter_map(|one| live.progress(&one.id)?.bytes_total);
         Ok(totals.max())
@@ -73,10 +76,10 @@ impl Checks<'_> {
 
     /// Bytes that rounds have brought before.
     fn brought_before(&self, ends: &Ends) -> Result<u64, JobsError> {
-        let reader = self.asking.this.reader();
+        let reader = self.0.asking.this.reader();
         let mut arrived = 0_u64;
         for (_, round) in relay::rounds(&reader, &ends.taker)? {
-            if round.id != self.job.id {
+            if round.id != self.0.job.id {
                 arrived = arrived.saturating_add(JobAmounts(&reader).of(&round.id)?.bytes);
             }
         }
@@ -85,7 +88,7 @@ impl Checks<'_> {
 
     /// Reserves the room once it is there.
     fn wait_for_room(&self, ends: &Ends, promise: &Promise, is_empty: bool) -> Result<(), Failure> {
-        let live = &self.events.reports.live;
+        let live = &self.0.events.reports.live;
         let brought = |relay: &str| {
             let progress = live.progress(relay);
             progress.map_or(0, |progress| progress.moved.bytes)
@@ -109,7 +112,7 @@ impl Checks<'_> {
                 .reserve(&ends.taker.id, promise.clone(), room, &brought);
             let Err(promised) = reserved else {
                 if waits {
-                    self.events.waits(None);
+                    self.0.events.waits(None);
                 }
                 return Ok(());
             };
@@ -119,9 +122,10 @@ impl Checks<'_> {
             }
             if !waits {
                 waits = true;
-                self.events.note(&failure.message);
+                self.0.events.note(&failure.message);
                 let text = format!("{}.", failure.message);
-                self.events
+                self.0
+                    .events
                     .waits(Some(Reason::new(FailureCode::NoSpace, clip(&text))));
             }
             self.rest()?;
@@ -130,8 +134,8 @@ impl Checks<'_> {
 
     /// Bytes that the running jobs without relays still bring to a file system.
     fn needed_by_jobs(&self, at: &FileSystem) -> Result<u64, JobsError> {
-        let live = &self.events.reports.live;
-        let reader = self.asking.this.reader();
+        let live = &self.0.events.reports.live;
+        let reader = self.0.asking.this.reader();
         let mut needed = 0_u64;
         for (id, _) in live.all() {
             let progress = live.progress(&id);
@@ -155,7 +159,7 @@ impl Checks<'_> {
     fn rest(&self) -> Result<(), Failure> {
         let begun = Instant::now();
         while begun.elapsed() < LOOK_EVERY {
-            if self.control.is_cancelled() {
+            if self.0.control.is_cancelled() {
                 let why = "stopped while the relay waited for room";
                 return Err(Failure::new(FailureCode::Cancelled, why));
             }
@@ -167,8 +171,8 @@ impl Checks<'_> {
     /// Free bytes at the place of a taker; None if unknown.
     fn free(&self, ends: &Ends) -> Option<u64> {
         match ends.to.is_here() {
-            true => self.exported.free_bytes(&exported_path(&ends.to)),
-            false => lack::free_there(self.asking, self.job),
+            true => self.0.exported.free_bytes(&exported_path(&ends.to)),
+            false => lack::free_there(self.0.asking, self.0.job),
         }
     }
 
@@ -180,7 +184,7 @@ impl Checks<'_> {
                 export: to.export.clone(),
             });
         }
-        let real = self.exported.real(&Path::new("/").join(&to.export))?;
+        let real = self.0.exported.real(&Path::new("/").join(&to.export))?;
         let found = fs::metadata(Path::new(OsStr::from_bytes(&real))).ok()?;
         Some(FileSystem::Device(found.dev()))
     }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::Amount;
 use godwit_state::{Families, Job, JobState, Moved, Reader, Timestamp};
 
@@ -90,6 +91,21 @@ impl Earlier {
     }
 }
 
+/// Whether a round was refused for a fact that remains: such as entries at the taker that are not of this job.
+fn was_refused(rounds: &[(Pair, Job)]) -> bool {
+    let is_refusal = |round: &Job| {
+        let why = round.reason.as_ref();
+        why.is_some_and(|why| why.code == FailureCode::RelayChanged)
+    };
+    rounds.iter().any(|(_, round)| is_refusal(round))
+}
+
+/// Whether all files at a giver are of its job. A place with other entries gives only the complete copy, which is checked for them.
+fn has_own_files_alone(queue: &Queue, reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
+    let live = &queue.attempts.reports.live;
+    Ok(live.was_new(&giver.id) || relay::rounds_began(reader, giver)?)
+}
+
 /// Submits the next round between two destinations, if it is due: some files have become whole since the latest one. Returns its id.
 pub(super) fn begin(
     queue: &Queue,
@@ -97,6 +113,9 @@ pub(super) fn begin(
     (taker, giver): (&Job, &Job),
 ) -> Result<Option<String>, JobsError> {
     let rounds = relay::rounds(reader, taker)?;
+    if was_refused(&rounds) || !has_own_files_alone(queue, reader, giver)? {
+        return Ok(None);
+    }
     let latest = rounds.first();
     let number = latest.and_then(|(pair, _)| pair.round).unwrap_or(0);
     let (had, seen) = (
@@ -167,6 +186,8 @@ fn whole_at(queue: &Queue, reader: &Reader, giver: &Job) -> Result<Amount, JobsE
 
 #[cfg(test)]
 mod tests {
+    use godwit_state::Reason;
+
     use super::*;
     use crate::basis::examples::job;
 
@@ -200,6 +221,21 @@ mod tests {
         assert!(earlier.shunned.is_empty());
         let earlier = Earlier::of(&[round("d", 2, Failed), round("d", 1, Failed)]);
         assert!(earlier.shunned.contains("d"));
+    }
+
+    #[test]
+    fn rounds_end_with_a_refusal_and_not_with_a_failure() {
+        let mut rounds = [round("d", 1, JobState::Failed)];
+        assert!(!was_refused(&rounds));
+        for (code, refused) in [
+            (FailureCode::Unreachable, false),
+            (FailureCode::RelayChanged, true),
+        ] {
+            for (_, round) in &mut rounds {
+                round.reason = Some(Reason::new(code, "Why."));
+            }
+            assert_eq!(was_refused(&rounds), refused);
+        }
     }
 
     #[test]
