@@ -88,7 +88,11 @@ pub(super) fn explanation_of(giver: &Job, relay: &Job, is_round: bool) -> String
     let why = relay.reason.as_ref();
     match why.filter(|why| why.code == FailureCode::NoSpace) {
         _ if relay.state == JobState::Paused => {
-            format!("{first}, which is paused: resume that job, or cancel it to use the source.")
+            let otherwise = match is_round {
+                false => "use the source",
+                true => "wait for the next one",
+            };
+            format!("{first}, which is paused: resume that job, or cancel it to {otherwise}.")
         }
         Some(why) if !relay.state.ended() => {
             format!("{first}, which waits for room. {}", why.text)

@@ -9,6 +9,7 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::Amount;
 use godwit_state::{Families, Job, JobState, Moved, Reader, Timestamp};
 
+use super::again::has_ended;
 use super::{connect, send};
 use crate::basis::error::JobsError;
 use crate::basis::relay::{self, Pair};
@@ -68,14 +69,18 @@ pub(super) struct Earlier {
 
 impl Earlier {
     pub(super) fn read(reader: &Reader, taker: &Job) -> Result<Self, JobsError> {
-        Ok(Self::of(&relay::rounds(reader, taker)?))
+        Ok(Self::of(taker, &relay::rounds(reader, taker)?))
     }
 
-    fn of(rounds: &[(Pair, Job)]) -> Self {
+    fn of(taker: &Job, rounds: &[(Pair, Job)]) -> Self {
         let brought = |round: &Job| matches!(round.state, JobState::Complete | JobState::Partial);
         let fed = rounds.iter().find(|(_, round)| brought(round));
         let open = rounds.iter().find(|(_, round)| !round.state.ended());
-        let failed = |round: &Job| round.state.ended() && !brought(round);
+        // A pause of the destination cancels its round, and says nothing about the giver.
+        let failed = |round: &Job| match round.state {
+            JobState::Cancelled => has_ended(taker, round),
+            state => state == JobState::Failed,
+        };
         let failures = |giver: &str| {
             let of_giver = rounds.iter().filter(|(pair, _)| pair.giver == giver);
             of_giver.filter(|(_, round)| failed(round)).count()
@@ -101,9 +106,23 @@ fn was_refused(rounds: &[(Pair, Job)]) -> bool {
 }
 
 /// Whether all files at a giver are of its job. A place with other entries gives only the complete copy, which is checked for them.
-fn has_own_files_alone(queue: &Queue, reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
+fn has_own_files_alone(
+    queue: &Queue,
+    reader: &Reader,
+    giver: &Job,
+    rounds: &[(Pair, Job)],
+) -> Result<bool, JobsError> {
     let live = &queue.attempts.reports.live;
-    Ok(live.was_new(&giver.id) || relay::rounds_began(reader, giver)?)
+    if live.was_new(&giver.id) || relay::rounds_began(reader, giver)? {
+        return Ok(true);
+    }
+    // An earlier start of the node knew it, and let the giver give.
+    for (_, round) in rounds.iter().filter(|(pair, _)| pair.giver == giver.id) {
+        if relay::has_begun(reader, round)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Submits the next round between two destinations, if it is due: some files have become whole since the latest one. Returns its id.
@@ -113,21 +132,30 @@ pub(super) fn begin(
     (taker, giver): (&Job, &Job),
 ) -> Result<Option<String>, JobsError> {
     let rounds = relay::rounds(reader, taker)?;
-    if was_refused(&rounds) || !has_own_files_alone(queue, reader, giver)? {
+    if was_refused(&rounds) || !has_own_files_alone(queue, reader, giver, &rounds)? {
         return Ok(None);
     }
     let latest = rounds.first();
     let number = latest.and_then(|(pair, _)| pair.round).unwrap_or(0);
-    let (had, seen) = (
-        whole_at(queue, reader, giver)?,
-        queue.rounds.seen(taker, giver),
-    );
-    if number >= ROUNDS_MAX || had.files <= seen.files {
+    if number >= ROUNDS_MAX {
         return Ok(None);
     }
     let at = queue.this.now();
-    let facts = facts(taker, latest.map(|(_, round)| round), (had, seen), at);
-    if flow::next(&facts, at) != Next::Now {
+    let seen = queue.rounds.seen(taker, giver);
+    let is_due = |had: Amount| {
+        let facts = facts(taker, latest.map(|(_, round)| round), (had, seen), at);
+        flow::next(&facts, at) == Next::Now
+    };
+    let more = Amount {
+        files: seen.files.saturating_add(1),
+        ..seen
+    };
+    // The amounts of a giver with many rounds take long to read.
+    if !is_due(more) {
+        return Ok(None);
+    }
+    let had = whole_at(queue, reader, giver)?;
+    if had.files <= seen.files || !is_due(had) {
         return Ok(None);
     }
     let number = number.saturating_add(1);
@@ -207,7 +235,9 @@ mod tests {
     #[test]
     fn rounds_name_their_givers_and_a_giver_may_fail_once() {
         use JobState::{Complete, Failed, Partial, Running};
-        let none = Earlier::of(&[]);
+        let taker = job("2", "alice", "c");
+        let of = |rounds: &[(Pair, Job)]| Earlier::of(&taker, rounds);
+        let none = of(&[]);
         assert_eq!((none.fed, none.open), (None, None));
         let rounds = [
             round("b", 4, Running),
@@ -215,12 +245,19 @@ mod tests {
             round("a", 2, Partial),
             round("b", 1, Complete),
         ];
-        let earlier = Earlier::of(&rounds);
+        let earlier = of(&rounds);
         assert_eq!(earlier.fed.as_deref(), Some("a"));
         assert_eq!(earlier.open, Some(("b".to_owned(), Running)));
         assert!(earlier.shunned.is_empty());
-        let earlier = Earlier::of(&[round("d", 2, Failed), round("d", 1, Failed)]);
+        let earlier = of(&[round("d", 2, Failed), round("d", 1, Failed)]);
         assert!(earlier.shunned.contains("d"));
+        // Cancelled rounds count if they ended since the destination waits.
+        let mut paused = taker.clone();
+        paused.since = Timestamp(12_001);
+        let rounds = [1, 2].map(|number| round("d", number, JobState::Cancelled));
+        assert!(Earlier::of(&paused, &rounds).shunned.is_empty());
+        paused.since = Timestamp(12_000);
+        assert!(Earlier::of(&paused, &rounds).shunned.contains("d"));
     }
 
     #[test]
