@@ -66,9 +66,9 @@ impl Checks<'_> {
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
         if ends.is_round {
-            Rounds(self).check_new(&ends)?;
             // No digests exist yet. The relay of the complete copy compares what the rounds have brought.
             Rounds(self).check_readable(&ends)?;
+            Rounds(self).check_new(&ends)?;
             return Room(self).reserve(&ends);
         }
         Room(self).reserve(&ends)?;
