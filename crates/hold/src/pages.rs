@@ -103,6 +103,8 @@ struct PageRead<K> {
 #[derive(Debug)]
 struct PageQuestion<K> {
     who: Destination,
+    /// No page whose reading began earlier is taken.
+    since: Duration,
     key: K,
     read: ReadId,
 }
@@ -156,6 +158,16 @@ impl<K: Clone + Eq + Hash, B: Clone> PageHold<K, B> {
 
     /// A scan of a destination needs a page.
     pub fn ask(&mut self, now: Duration, who: Destination, key: &K) -> PageAnswer<B> {
+        self.ask_since(now, (who, Duration::ZERO), key)
+    }
+
+    /// Like [`PageHold::ask`], for a scan that takes no page whose reading began before `since`.
+    pub fn ask_since(
+        &mut self,
+        now: Duration,
+        (who, since): (Destination, Duration),
+        key: &K,
+    ) -> PageAnswer<B> {
         while let Some((number, page)) = self.pages.first_key_value()
             && self.is_old(now, page.began)
         {
@@ -166,6 +178,7 @@ impl<K: Clone + Eq + Hash, B: Clone> PageHold<K, B> {
         let Some(began) = began.filter(|_| self.here & bit(who) != 0) else {
             return self.read(key, who, None);
         };
+        let began = began.max(since);
         match self.slots.get(key).copied() {
             Some(Slot::Kept(number)) => match self.take(now, number, (who, began)) {
                 Some(content) => return PageAnswer::Take(content),
@@ -198,7 +211,7 @@ impl<K: Clone + Eq + Hash, B: Clone> PageHold<K, B> {
         if let Some(read) = self.reads.get_mut(&asked.read) {
             read.waiting.remove(&id);
         }
-        self.ask(now, asked.who, &asked.key)
+        self.ask_since(now, (asked.who, asked.since), &asked.key)
     }
 
     /// A read has ended, with a page and its bytes unless it failed.
@@ -303,6 +316,7 @@ impl<K: Clone + Eq + Hash, B: Clone> PageHold<K, B> {
             let until = read.began + READER_WAIT;
             let asked = PageQuestion {
                 who,
+                since: began,
                 key: key.clone(),
                 read: id,
             };

@@ -254,3 +254,25 @@ fn a_fault_is_found_by_each_scan() {
         assert_eq!(faults.count(), 1);
     }
 }
+
+#[test]
+fn two_roots_at_one_directory_share_no_pages() {
+    let tree = tree();
+    let (pages, seats) = pages(64 << 20, 2);
+    // Each may have other file systems below it.
+    let first = scan(&tree, &seats[0], None);
+    let other = scan(&tree, &seats[0].at_root(1), None);
+    assert_eq!((other, pages.figures().takes), (first.clone(), 0));
+    assert_eq!(scan(&tree, &seats[1].at_root(0), None), first);
+    assert!(pages.figures().takes > 0);
+}
+
+#[test]
+fn a_scan_from_now_on_finds_what_came_after_the_pages() {
+    let tree = tree();
+    let (_pages, seats) = pages(64 << 20, 3);
+    scan(&tree, &seats[0], None);
+    fs::write(tree.at("d0/below/late"), "x").unwrap();
+    let found = scan(&tree, &seats[1].from_now(), None);
+    assert!(found.contains_key("d0/below/late"));
+}

@@ -146,7 +146,7 @@ impl Seat {
     /// The place of this destination's scans.
     #[must_use]
     pub fn scans(&self) -> ScanSeat {
-        ScanSeat::new(&self.shared.pages, self.who)
+        ScanSeat::new(&self.shared.pages, self.who).at_root(self.root.unwrap_or_default())
     }
 
     /// Names the only root of the next transfers by its number among the roots of all destinations.

@@ -323,3 +323,24 @@ fn scans_end_in_spite_of_ends_faults_hung_reads_and_little_room() {
         assert!(hold.reads.is_empty() && hold.asks.is_empty(), "seed {seed}");
     }
 }
+
+#[test]
+fn a_scan_that_begins_late_takes_only_pages_read_since() {
+    let mut hold = hold(1_000, &[A, B, C]);
+    read(&mut hold, at(5), A, 7);
+    let late = (B, at(6));
+    let PageAnswer::Read(Some(id)) = hold.ask_since(at(7), late, &7) else {
+        panic!("the page is too old");
+    };
+    // The new page is for all.
+    let PageAnswer::Wait(c, _) = hold.ask_since(at(8), (C, at(7)), &7) else {
+        panic!("it is being read");
+    };
+    hold.finish(id, Some(((7, at(7)), PAGE)));
+    assert!(matches!(hold.again(at(9), c), PageAnswer::Take(_)));
+    // A scan that begins during a read reads, too.
+    let id = begin(&mut hold, at(10), A, 8);
+    let later = hold.ask_since(at(12), (B, at(11)), &8);
+    assert_eq!(later, PageAnswer::Read(None));
+    hold.finish(id, None);
+}

@@ -49,13 +49,18 @@ struct State {
 pub struct ScanSeat {
     pages: Arc<ScanPages>,
     who: Destination,
+    /// Number of the root among those of all destinations.
+    root: u32,
+    /// No page whose reading began earlier is taken.
+    since: Duration,
 }
 
 /// A part of a scan.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct PageKey {
-    /// The root of the storage, and the attributes that its scans read.
-    root: DirectoryId,
+    /// The root of the storage, and its number. A directory may be mounted twice, with other file systems below it.
+    root: (DirectoryId, u32),
+    /// The attributes that the scans read.
     wanted: (bool, bool, bool),
     directory: RelPath,
     /// The names that were looked at, each before a slash; `None` for the listing.
@@ -184,9 +189,10 @@ impl PagesOfScan {
     fn turn(&self, directory: &RelPath, names: Option<Vec<u8>>) -> Turn<'_> {
         let wanted = (self.wanted.xattrs, self.wanted.acls, self.wanted.privileged);
         let mut hasher = DefaultHasher::new();
-        (self.root, wanted, directory, &names).hash(&mut hasher);
+        let root = (self.root, self.seat.root);
+        (root, wanted, directory, &names).hash(&mut hasher);
         let key = PageKey {
-            root: self.root,
+            root,
             wanted,
             directory: directory.clone(),
             names,
@@ -203,12 +209,33 @@ impl ScanSeat {
         Self {
             pages: Arc::clone(pages),
             who,
+            root: 0,
+            since: Duration::ZERO,
+        }
+    }
+
+    /// The place for the root that has this number, counted from the root of this place. Scans of different roots share nothing.
+    #[must_use]
+    pub fn at_root(&self, root: u16) -> Self {
+        Self {
+            root: self.root.saturating_add(root.into()),
+            ..self.clone()
+        }
+    }
+
+    /// The place for a scan that has to find what the storage has now: it takes no page whose reading began earlier.
+    #[must_use]
+    pub fn from_now(&self) -> Self {
+        Self {
+            since: self.pages.began.elapsed(),
+            ..self.clone()
         }
     }
 
     fn turn(&self, key: &Arc<PageKey>) -> Turn<'_> {
         let pages = &*self.pages;
-        let mut answer = pages.ask(|hold, now| hold.ask(now, self.who, key));
+        let from = (self.who, self.since);
+        let mut answer = pages.ask(|hold, now| hold.ask_since(now, from, key));
         loop {
             match answer {
                 PageAnswer::Take(page) => return Turn::Take(page),

@@ -341,8 +341,11 @@ impl Work for TreeWork {
                 }
             };
             let choice = self.offering.selecting.choice(place);
-            let seat = self.seat.as_ref();
-            match place.storage.scan_shared(&place.start, choice, seat) {
+            let seat = self.seat.as_ref().map(|seat| seat.at_root(root));
+            let scan = place
+                .storage
+                .scan_shared(&place.start, choice, seat.as_ref());
+            match scan {
                 Ok(scan) => self.scan = Some((root, scan)),
                 Err(error) => {
                     let fault = ScanItem::Fault(error);
