@@ -46,7 +46,9 @@ impl Storage for ArrivingStorage {
     ) -> Result<Box<dyn Scan>, StoreError> {
         self.arrivals.settle(start, true)?;
         let aside = self.aside(start, choice.as_deref());
-        let below = self.below.scan_shared(start, choice, seat)?;
+        // Pages of other scans may lack files that waited then.
+        let seat = seat.map(ScanSeat::from_now);
+        let below = self.below.scan_shared(start, choice, seat.as_ref())?;
         Ok(match aside.is_empty() {
             true => below,
             false => Box::new(WithAside { aside, below }),
