@@ -8,6 +8,9 @@ use godwit_engine::OnceDigest;
 /// Most buffers that wait for use, beside the kept ones.
 const SHELVED_MAX: usize = 8;
 
+/// Most bytes of these buffers, because the bound of the kept blocks does not count them.
+const SHELVED_BYTES_MAX: usize = 32 << 20;
+
 /// Smaller buffers are not worth keeping.
 const SHELVED_BYTES_MIN: usize = 64 << 10;
 
@@ -68,8 +71,25 @@ impl Drop for Contents {
             return;
         }
         let mut shelf = self.shelf.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.len() < SHELVED_MAX {
+        let shelved: usize = shelf.iter().map(Vec::len).sum();
+        if shelf.len() < SHELVED_MAX && shelved + bytes.len() <= SHELVED_BYTES_MAX {
             shelf.push(bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shelf_keeps_few_bytes_and_uses_them_again() {
+        let shelf = Arc::new(Shelf::default());
+        let large = vec![1; SHELVED_BYTES_MAX / 2];
+        drop([(); 3].map(|()| shelf.copy(&large)));
+        let shelved = || shelf.0.lock().expect("whole").len();
+        assert_eq!(shelved(), 2);
+        let used = shelf.copy(&large);
+        assert_eq!((shelved(), used.as_slice().len()), (1, large.len()));
     }
 }
