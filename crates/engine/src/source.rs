@@ -35,6 +35,14 @@ pub trait Source: Send + Sync {
         Ok((self.read_whole(record, buffer)?, None))
     }
 
+    /// Like [`Source::read_whole`], after the receiver may have refused the bytes: takes no copy that transfers share.
+    ///
+    /// # Errors
+    /// Those of [`Source::read_whole`].
+    fn read_whole_again(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        self.read_whole(record, buffer)
+    }
+
     /// Whether bytes can be read a second time. If so, a block is released once it is sent, and read again in the rare
     /// case that its stream dies. If not, the block is kept until it is written, and a single thread reads, in order.
     fn reads_again(&self) -> bool {
@@ -72,6 +80,14 @@ pub trait SourceFile: Send + Sync {
     fn read_shared(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<OnceDigest>, ReadError> {
         self.read_at(offset, buffer)?;
         Ok(None)
+    }
+
+    /// Like [`SourceFile::read_at`], after the receiver may have refused the bytes: takes no copy that transfers share.
+    ///
+    /// # Errors
+    /// Those of [`SourceFile::read_at`].
+    fn read_again(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        self.read_at(offset, buffer)
     }
 
     /// The next bytes of a file of unknown size, and whether they are the last. Fills `buffer` unless they are the

@@ -257,6 +257,10 @@ impl Source for SharedSource {
         Ok((bytes, digest))
     }
 
+    fn read_whole_again(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        self.source.read_whole_again(record, buffer)
+    }
+
     fn reads_again(&self) -> bool {
         self.source.reads_again()
     }
@@ -312,6 +316,10 @@ impl SourceFile for SharedFile {
                 false => Err(ReadError::Changed),
             }
         })
+    }
+
+    fn read_again(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        self.own(self.file.read_again(offset, buffer))
     }
 
     fn read_next(&self, buffer: &mut [u8]) -> Result<(usize, bool), ReadError> {

@@ -381,3 +381,21 @@ fn a_closed_transfer_of_a_lasting_seat_waits_for_no_other_reader() {
     });
     assert_eq!(counting.reads.load(Ordering::Relaxed), 2);
 }
+
+#[test]
+fn a_block_that_a_receiver_refused_comes_from_the_storage() {
+    let counting = Arc::new(Counting::default());
+    let reads = SharedReads::new(4 << 20, 2);
+    let seats = [reads.seat(0), reads.seat(1)];
+    let [first, second] = seats.each_ref().map(|seat| {
+        let source = seat.share(Arc::new(Handle(Arc::clone(&counting))));
+        source.open(&record(1)).expect("opened")
+    });
+    let mut buffer = vec![0; BLOCK];
+    let count = || counting.reads.load(Ordering::Relaxed);
+    first.read_at(0, &mut buffer).expect("read");
+    second.read_again(0, &mut buffer).expect("read");
+    assert_eq!(count(), 2);
+    second.read_at(0, &mut buffer).expect("taken");
+    assert_eq!(count(), 2);
+}

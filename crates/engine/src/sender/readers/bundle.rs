@@ -32,8 +32,12 @@ impl PieceReader {
             }
             self.shared.counters.current.note(record);
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+            let source = &self.shared.source;
             let read = match with_room(&mut block[filled..], bytes) {
-                Some(buffer) => self.shared.source.read_whole_shared(record, buffer),
+                Some(buffer) if seq.is_some() => source
+                    .read_whole_again(record, buffer)
+                    .map(|length| (length, None)),
+                Some(buffer) => source.read_whole_shared(record, buffer),
                 None => Err(ReadError::Changed),
             };
             reading += lap(&mut at);
@@ -45,7 +49,6 @@ impl PieceReader {
                         offset: 0,
                         entry_bytes: record.bytes,
                     };
-                    let once = once.filter(|_| seq.is_none());
                     let digest = once_or_own(once.as_ref(), terms, content);
                     digesting += lap(&mut at);
                     record.digest = Some(entry::digest_to_wire(&digest));

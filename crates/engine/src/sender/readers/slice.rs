@@ -151,13 +151,16 @@ impl PieceReader {
                     Some(bytes),
                 ));
             }
+            let into = &mut block[..length];
             let once = self
                 .shared
                 .counters
                 .storage_reading_ns
-                .time(|| file.file.read_shared(cut.offset, &mut block[..length]))?;
-            // The receiver may have refused the bytes or the common digest.
-            let once = once.filter(|_| !is_again);
+                .time(|| match is_again {
+                    // The receiver may have refused the shared bytes or the common digest.
+                    true => file.file.read_again(cut.offset, into).map(|()| None),
+                    false => file.file.read_shared(cut.offset, into),
+                })?;
             let digest = self.digest_once(once.as_ref(), cut.offset, file_bytes, &block[..length]);
             self.check_generation(file)?;
             return Ok((digest, None));
@@ -169,7 +172,10 @@ impl PieceReader {
             self.shared
                 .counters
                 .storage_reading_ns
-                .time(|| file.file.read_at(range.offset, into))?;
+                .time(|| match is_again {
+                    true => file.file.read_again(range.offset, into),
+                    false => file.file.read_at(range.offset, into),
+                })?;
             filled += bytes;
         }
         let mut pieces = Vec::with_capacity(cut.ranges.len());
