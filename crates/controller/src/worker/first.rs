@@ -1,8 +1,8 @@
 //! Decides how long a node leaves items of a job of a family to the nodes that lease them first.
 //! Reads no clock and no state.
 //!
-//! An item that another node takes is read once more there. So an idle node waits a little for a node that is about to ask, and for no node
-//! that is busy with an earlier lease.
+//! An item that another node takes is read once more there. So an idle node waits a little for a node that is about to ask. It does not wait
+//! longer for a node that is busy with an earlier lease.
 
 use std::time::Duration;
 

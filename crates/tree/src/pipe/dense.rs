@@ -29,6 +29,10 @@ impl Source for InOrder {
         self.0.read_whole(record, buffer)
     }
 
+    fn read_whole_again(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        self.0.read_whole_again(record, buffer)
+    }
+
     fn reads_again(&self) -> bool {
         self.0.reads_again()
     }
@@ -50,6 +54,10 @@ struct Dense {
 impl SourceFile for Dense {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         self.file.read_at(offset, buffer)
+    }
+
+    fn read_again(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        self.file.read_again(offset, buffer)
     }
 
     fn read_next(&self, buffer: &mut [u8]) -> Result<(usize, bool), ReadError> {
