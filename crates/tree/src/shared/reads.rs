@@ -195,6 +195,8 @@ impl Reads {
                 }
                 Answer::Wait(ask, until) => {
                     self.wait(until);
+                    // The wait may have ended at its time.
+                    self.lock().waiting.remove(&ask);
                     answer = self.ask(|hold, now| hold.again(now, ask));
                 }
                 Answer::Failed(Failure::Changed) => return Err(ReadError::Changed),
