@@ -5,6 +5,7 @@
 mod again;
 mod describe;
 mod early;
+mod explanation;
 mod first;
 mod rounds;
 
@@ -28,6 +29,7 @@ pub(crate) use again::Complaints;
 use again::{is_failure, is_spent, may_try_again, waits_since};
 use describe::{describe, explanation_of};
 pub(crate) use early::Rounds;
+use explanation::Explanation;
 use first::Boards;
 
 /// How long a relay waits for the node that has the digests of its giver.
@@ -220,10 +222,10 @@ fn keeps_waiting(
     for (giver, relay) in givers.clone() {
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(id)) => {
-                explain_relay(queue, reader, job, (giver, &id), false)?;
+                Explanation::of(queue, job).name_relay(reader, (giver, &id), false)?;
                 return Ok(true);
             }
-            Err(error) => complain(queue, job, giver, &error),
+            Err(error) => Explanation::of(queue, job).complain(giver, &error),
             Ok(None) => {}
         }
     }
@@ -241,16 +243,6 @@ fn keeps_waiting(
         }
     }
     Ok(false)
-}
-
-/// Logs once why a destination cannot give its data to a waiting one.
-fn complain(queue: &Queue, job: &Job, giver: &Job, error: &JobsError) {
-    if queue.complaints.is_new(job, giver) {
-        queue.this.log(&format!(
-            "job {}: its data does not come from job {}: {error}",
-            job.id, giver.id
-        ));
-    }
 }
 
 /// The other destinations of a job, each with its relay to the job if there was any. Those that were tried least are first.
@@ -293,7 +285,7 @@ fn is_on_its_way(
         let why = format!("it did not begin in time, and job {} goes on", job.id);
         cancel(queue, relay, why);
     } else {
-        explain(queue, job, &explanation_of(giver, relay, is_round));
+        Explanation::of(queue, job).set(&explanation_of(giver, relay, is_round));
     }
     Ok(true)
 }
@@ -464,33 +456,6 @@ fn gave_wrong_data(reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
         }
     }
     Ok(false)
-}
-
-/// Has a waiting destination say which relay or round was submitted for it.
-fn explain_relay(
-    queue: &Queue,
-    reader: &Reader,
-    job: &Job,
-    (giver, relay): (&Job, &str),
-    is_round: bool,
-) -> Result<(), JobsError> {
-    if let Some(relay) = reader.job(relay)? {
-        explain(queue, job, &explanation_of(giver, &relay, is_round));
-    }
-    Ok(())
-}
-
-/// Has a waiting destination say where its data comes from.
-fn explain(queue: &Queue, job: &Job, text: &str) {
-    let reason = Reason::new(FailureCode::Relaying, clip(text));
-    if job.reason.as_ref() != Some(&reason) {
-        let explain = JobOp::Explain {
-            seen: job.epoch,
-            reason,
-        };
-        // A refusal means that the job was changed meanwhile.
-        drop(queue.this.propose_for(&job.id, explain));
-    }
 }
 
 #[cfg(test)]

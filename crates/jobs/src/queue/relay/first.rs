@@ -11,10 +11,10 @@ use godwit_state::{Families, Job, JobState, Reader};
 use super::again::{goes_to_source, has_ended, may_try_again, waits_since};
 use super::describe::waits_for;
 use super::early::{self, Earlier};
+use super::explanation::Explanation;
 use super::rounds::{self, Next, One, Stand};
 use super::{
-    SUBMITS_WITHIN_MS, begin, complain, describe, digests_are_elsewhere, explain, explain_relay,
-    gave_wrong_data, is_on_its_way,
+    SUBMITS_WITHIN_MS, begin, describe, digests_are_elsewhere, gave_wrong_data, is_on_its_way,
 };
 use crate::basis::error::JobsError;
 use crate::basis::relay;
@@ -205,17 +205,17 @@ fn step(
             return match next {
                 Next::Whole(_) => take_whole(queue, reader, (job, giver), board),
                 _ => {
-                    explain_wait(queue, (job, giver), board);
+                    explain_wait(&Explanation::of(queue, job), (job, giver), board);
                     Ok(Step::Waits)
                 }
             };
         }
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(relay)) => {
-                explain_relay(queue, reader, job, (giver, &relay), false)?;
+                Explanation::of(queue, job).name_relay(reader, (giver, &relay), false)?;
                 return Ok(Step::Takes(id.clone()));
             }
-            Err(error) => complain(queue, job, giver, &error),
+            Err(error) => Explanation::of(queue, job).complain(giver, &error),
             Ok(None) => {}
         }
         // A refusal may mean that another node was first.
@@ -223,7 +223,7 @@ fn step(
             return Ok(Step::Waits);
         }
         if is_new(queue, job, giver) && digests_are_elsewhere(queue, reader, nodes, giver)? {
-            explain(queue, job, &waits_for(giver));
+            Explanation::of(queue, job).set(&waits_for(giver));
             return Ok(Step::Waits);
         }
         useless.insert(id.clone());
@@ -239,23 +239,23 @@ fn take_whole(
 ) -> Result<Step, JobsError> {
     match early::begin(queue, reader, (job, giver)) {
         Ok(Some(round)) => {
-            explain_relay(queue, reader, job, (giver, &round), true)?;
+            Explanation::of(queue, job).name_relay(reader, (giver, &round), true)?;
             return Ok(Step::Round(giver.id.clone()));
         }
-        Err(error) => complain(queue, job, giver, &error),
+        Err(error) => Explanation::of(queue, job).complain(giver, &error),
         Ok(None) => {}
     }
-    explain_wait(queue, (job, giver), board);
+    explain_wait(&Explanation::of(queue, job), (job, giver), board);
     Ok(Step::Awaits)
 }
 
 /// Has a destination say for which one it waits.
-fn explain_wait(queue: &Queue, (job, giver): (&Job, &Job), board: &[One]) {
+fn explain_wait(explanation: &Explanation<'_>, (job, giver): (&Job, &Job), board: &[One]) {
     let stand_of = |id: &str| board.iter().find(|one| one.job == id).map(|one| &one.stand);
     // The reason of a job without a place at its site remains until another one has begun.
     let (own, first) = (stand_of(&job.id), stand_of(&giver.id));
     if own != Some(&Stand::Held) || first != Some(&Stand::Waits) {
-        explain(queue, job, &waits_for(giver));
+        explanation.set(&waits_for(giver));
     }
 }
 
@@ -291,7 +291,7 @@ fn may_take(
         &takes.place,
     );
     if let Err(error) = &may {
-        complain(queue, taker, giver, error);
+        Explanation::of(queue, taker).complain(giver, error);
     }
     Ok(may.is_ok())
 }
