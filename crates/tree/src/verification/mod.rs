@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use godwit_engine::counters::CpuMeter;
 use godwit_engine::session::Examiner;
@@ -22,6 +23,7 @@ use godwit_store::digest::{Digest, DigestKind};
 
 pub use self::extra::{Expected, ExtraError};
 use self::large::LargeFile;
+use self::synced::{Batch, Held};
 use crate::TreeRoot;
 
 /// Unit of reading: a power of two, so that BLAKE3's tree can be combined, and small enough for a core's own cache.
@@ -41,7 +43,7 @@ pub struct VerifierConfig {
     pub digest: DigestKind,
     /// Only types, sizes, contents and link targets count, not modes and times.
     pub contents_only: bool,
-    /// An entry counts as expected only once the file systems of its batch are synced.
+    /// An entry counts as expected only once the file systems of its batch are synced. Then a batch is reported some seconds later.
     pub durable: bool,
     /// A directory, by device and inode, whose time does not count, because writing the manifest into it has changed the time.
     pub touched: Option<(u64, u64)>,
@@ -106,6 +108,7 @@ pub(super) struct Shared {
 struct State {
     queue: VecDeque<Arc<Job>>,
     large: Vec<Arc<LargeFile>>,
+    held: Held,
     in_flight: usize,
     /// Memory of the batches in flight.
     bytes: usize,
@@ -138,6 +141,7 @@ struct JobProgress {
 enum Task {
     Entry(Arc<Job>, usize),
     Window(Arc<LargeFile>, u64),
+    Sync(Vec<Batch>),
 }
 
 impl Verifier {
@@ -288,17 +292,22 @@ impl Shared {
             match task {
                 Task::Entry(job, index) => self.check_entry(&job, index, &mut buffer),
                 Task::Window(large, offset) => self.check_window(&large, offset, &mut buffer),
+                Task::Sync(batches) => self.sync(batches),
             }
             meter.settle(&self.counters);
         }
     }
 
-    /// Windows of files that are being read come first, so that few files are open at a time.
+    /// A sync that is due comes first. Then come windows of files that are being read, so that few files are open at a time.
     fn take(&self) -> Option<Task> {
         let mut state = lock(&self.state);
         loop {
             if state.stopping {
                 return None;
+            }
+            let now = Instant::now();
+            if let Some(batches) = state.held.begin(now) {
+                return Some(Task::Sync(batches));
             }
             while let Some(large) = state.large.first().cloned() {
                 if let Some(offset) = large.take_window() {
@@ -316,10 +325,16 @@ impl Shared {
                 drop(progress);
                 return Some(Task::Entry(job, index));
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = match state.held.pause(now) {
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(pause) => {
+                    let waited = self.changed.wait_timeout(state, pause);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
         }
     }
 
@@ -341,18 +356,33 @@ impl Shared {
         let findings = std::mem::take(&mut progress.findings)
             .into_iter()
             .map(|finding| finding.unwrap_or(Finding::Same(None)));
-        let mut findings: Vec<Finding> = findings.collect();
+        let findings: Vec<Finding> = findings.collect();
         let devices = std::mem::take(&mut progress.devices);
         drop(progress);
-        self.sync(job, &devices, &mut findings);
-        (self.on_checked)(Checked {
-            number: job.number,
-            records: job.records.clone(),
-            findings,
-        });
+        let batch = Batch {
+            checked: Checked {
+                number: job.number,
+                records: job.records.clone(),
+                findings,
+            },
+            bytes: job.bytes,
+            devices,
+        };
+        // Only a durable verification has noted devices.
+        if batch.devices.is_empty() {
+            return self.report(batch);
+        }
+        lock(&self.state).held.add(batch);
+        self.changed.notify_all();
+    }
+
+    /// Reports a batch, which leaves its room for others.
+    fn report(&self, batch: Batch) {
+        let Batch { checked, bytes, .. } = batch;
+        (self.on_checked)(checked);
         let mut state = lock(&self.state);
         state.in_flight -= 1;
-        state.bytes -= job.bytes;
+        state.bytes -= bytes;
         drop(state);
         self.done.notify_all();
     }
