@@ -106,9 +106,14 @@ impl Leave {
                 right,
             }));
         }
+        // Such a verification syncs the file system of its copy, the first source.
+        if let (true, Some(path)) = (is_durable(request), paths.first()) {
+            let copy = std::slice::from_ref(path);
+            needs.extend(needs_of(exports, granted, Right::Write, copy)?);
+        }
         Ok(Self {
             who,
-            many: match paths.len() > APART_MAX {
+            many: match paths.len() > APART_MAX && !is_durable(request) {
                 true => paths.to_vec(),
                 false => Vec::new(),
             },
@@ -205,6 +210,12 @@ pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
         Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
         _ => (Right::Read, request.sources.as_slice()),
     }
+}
+
+/// Whether the request is for a verification that makes its copy durable.
+fn is_durable(request: &Open) -> bool {
+    let asked = request.verification.as_ref();
+    request.direction() == Direction::VERIFY && asked.is_some_and(|asked| asked.durable)
 }
 
 /// The peer's rights to see entries at a destination. A push uses these rights, so it ends when they end. A dry run has no other purpose.

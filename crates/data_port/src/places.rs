@@ -46,8 +46,8 @@ pub(crate) trait Places: Send + Sync {
         Ok(())
     }
 
-    /// Whether the peer may read at its destination. An agent's client may.
-    fn may_read(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
+    /// Whether the peer has this right at a place, too. An agent's client has it.
+    fn may_also(&self, _who: &Who, _path: &[u8], _right: Right) -> Result<(), Denial> {
         Ok(())
     }
 
@@ -277,12 +277,12 @@ impl Places for Exports {
         granted.may_report(Some((&export.name, below.as_bytes())))
     }
 
-    fn may_read(&self, who: &Who, path: &[u8]) -> Result<(), Denial> {
+    fn may_also(&self, who: &Who, path: &[u8], right: Right) -> Result<(), Denial> {
         let ExportPath::Below(export, below) = find(&self.exports, path)? else {
             return Ok(());
         };
         let granted = self.grantor().granted(who)?;
-        granted.allowed(Some((&export.name, below.as_bytes())), Right::Read)
+        granted.allowed(Some((&export.name, below.as_bytes())), right)
     }
 
     fn sender_name(&self, peer: IdentityId) -> Vec<u8> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use godwit_api::grant::Right;
 use godwit_api::record::TransferNews;
 use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
 use godwit_engine::{Counters, limits};
@@ -48,6 +49,10 @@ fn run(
     // A verification reads as much as a transfer, so it counts as one.
     let _place = place_for(shared, peer, None)?;
     let asked = request.verification.unwrap_or_default();
+    if asked.durable {
+        // A sync writes, and holds up all others that use the file system.
+        shared.places.may_also(&who, source, Right::Write)?;
+    }
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
         Denial::new(
             ErrorCode::NOT_SUPPORTED,

@@ -2,7 +2,7 @@
 
 use godwit_api::grant::Grant;
 use godwit_net::{Connection, Identity, local_pair};
-use godwit_proto::{DigestKind, Direction, Mandate};
+use godwit_proto::{DigestKind, Direction, Mandate, Verification};
 
 use super::*;
 use crate::begin::tests::daemon;
@@ -84,5 +84,46 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
         drop(near);
         serving.join().expect("served");
     }
+    daemon.stop();
+}
+
+/// A sync holds up all others that use the file system.
+#[test]
+fn a_peer_that_may_only_read_has_no_copy_made_durable() {
+    let home = tempfile::tempdir().expect("a directory");
+    let identity = Identity::load_or_create(home.path()).expect("a key");
+    for (place, rights) in [("data:/mine", "read"), ("data:/both", "read,write")] {
+        let words = [&identity.id().to_string(), place, rights];
+        let grant = Grant::of_words(&words).expect("a grant");
+        Grants::new(home.path()).add(&grant).expect("granted");
+    }
+    let mut daemon = daemon(home.path(), &identity);
+    for name in ["mine", "both"] {
+        std::fs::create_dir_all(home.path().join("export").join(name)).expect("made");
+    }
+    let answer = |place: &str, durable: bool| {
+        let request = Open {
+            direction: Direction::VERIFY.0,
+            destination: Vec::new(),
+            more: false,
+            verification: Some(Verification {
+                durable,
+                ..Verification::default()
+            }),
+            ..first(place)
+        };
+        let (mut near, serving) = begun(&daemon, request);
+        let answer = receive_frame(&mut near, WAIT);
+        drop(near);
+        serving.join().expect("served");
+        match answer {
+            Ok(Frame::Opened(opened)) => Ok(opened.durable),
+            Ok(Frame::Error(error)) => Err(error.code()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(answer("data/mine", false), Ok(false));
+    assert_eq!(answer("data/mine", true), Err(ErrorCode::NOT_GRANTED));
+    assert_eq!(answer("data/both", true), Ok(true));
     daemon.stop();
 }

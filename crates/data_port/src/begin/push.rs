@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_engine::Receiver;
 use godwit_engine::governor::{Lease, Needs};
@@ -97,7 +98,9 @@ impl<'a> Beginning<'a, '_> {
         )?;
         let may_list = shared.places.may_reveal(who, &request.destination);
         prepared.config.hides_names = request.may_not_list || may_list.is_err();
-        let may_read = shared.places.may_read(who, &request.destination);
+        let may_read = shared
+            .places
+            .may_also(who, &request.destination, Right::Read);
         prepared.config.hides_contents = request.may_not_read || may_read.is_err();
         prepared.config.keeper = Arc::new(Keeper::new(kept_at(gives_owners, request)));
         let (resumed, arrived) = (prepared.recovered.resumed, prepared.arrived());

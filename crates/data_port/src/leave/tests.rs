@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use godwit_api::grant::{Grant, Mandate, Subject};
 use godwit_net::IdentityId;
+use godwit_proto::Verification;
 
 use super::*;
 use crate::allow::StateRules;
@@ -160,4 +161,42 @@ fn narrower_grants_that_stay_keep_a_transfer_of_many_sources_when_a_wider_one_en
     // A file of grants that is being written is empty for a moment.
     set(&["dir0", "dir1"]);
     assert!(ends(&leave).is_none(), "they are covered again");
+}
+
+#[test]
+fn a_durable_verification_ends_with_the_right_to_write() {
+    let exports = [export("data")];
+    let rules = Rules::default();
+    let grantor = Grantor {
+        home: std::path::Path::new("/nowhere"),
+        rules: &rules,
+    };
+    let set = |rights: &str| {
+        let grant = Grant {
+            rights: rights.parse().expect("rights"),
+            ..grant("q", "")
+        };
+        *locked(&rules.now) = Arc::new(vec![grant]);
+    };
+    let leave = |durable: bool| {
+        let request = Open {
+            direction: Direction::VERIFY.0,
+            verification: Some(Verification {
+                durable,
+                ..Verification::default()
+            }),
+            ..pull(std::iter::once("data/copy".to_owned()))
+        };
+        let leave = Leave::asked(&exports, &grantor, Who::itself(identity("q")), &request);
+        leave.unwrap_or_else(|no| panic!("{}", no.message))
+    };
+    let gone = |leave: &Leave| {
+        let no = leave.taken_back(&exports, &grantor, &Round::default());
+        no.is_some()
+    };
+    set("read,write");
+    let both = [leave(false), leave(true)];
+    assert_eq!(both.each_ref().map(gone), [false, false]);
+    set("read");
+    assert_eq!(both.each_ref().map(gone), [false, true]);
 }
