@@ -74,4 +74,7 @@ fn a_job_with_one_destination_is_complete_once_its_source_is_empty() {
     assert!(log.contains("Removed 3 of 3 files"), "{log}");
     let audit = Caller::admin(&here).get("audit").expect(200).to_string();
     assert!(audit.contains("job.remove_source"), "{audit}");
+    let owner = ended["owner"].as_str().expect("an owner");
+    let line = format!("{id} of {owner}: here:/data/run42");
+    assert!(audit.contains(&line), "{line} in {audit}");
 }

@@ -21,7 +21,7 @@ use godwit_run::local::Access;
 use godwit_run::removal::{Permit, Removed, Within, directories, mark, remove};
 use godwit_run::{Env, Fence, Runner};
 use godwit_state::{
-    Agreed, AuditEntry, AuditOutcome, FailureGroup, Families, Finish, JobOp, Op, Outcome,
+    Agreed, AuditEntry, AuditOutcome, FailureGroup, Families, Finish, Job, JobOp, Op, Outcome,
     ProposeError, Reason,
 };
 
@@ -230,10 +230,9 @@ impl Removal<'_> {
         let marks = mark(&source, &directories, &name)?;
         self.find_no_mark(&places, &directories, &name)?;
         let marked = marks.lift();
-        // A right that held at the submission, or at the start, may have been revoked.
-        if let Some(why) = access::denied(self.0.rights, self.0.job) {
-            return Err(why);
-        }
+        // A right that held at the submission, or at the start, may have been revoked. The own copy need not be one that counts.
+        let jobs = places.iter().map(|copy| &copy.job).chain([self.0.job]);
+        self.check_owner(jobs)?;
         self.audit(place)?;
         self.0.events.note(
             "all destinations have ended; files with enough copies are removed at the source",
@@ -247,6 +246,15 @@ impl Removal<'_> {
         remove(&source, proofs, &marked, (&permit, &private)).map(Some)
     }
 
+    /// Whether the owner may still run these jobs, and so use their source and copies.
+    fn check_owner<'j>(&self, jobs: impl IntoIterator<Item = &'j Job>) -> Result<(), String> {
+        let denied = |job| access::denied(self.0.rights, job);
+        match jobs.into_iter().find_map(denied) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses copies that may be the source itself: one shows a mark of a directory that loses files.
     fn find_no_mark(
         &self,
@@ -255,6 +263,7 @@ impl Removal<'_> {
         name: &str,
     ) -> Result<(), String> {
         for copy in copies {
+            self.check_owner([&copy.job])?;
             for within in directories {
                 if !self.goes_on() {
                     return Err("interrupted".to_owned());
@@ -278,7 +287,7 @@ impl Removal<'_> {
     fn audit(&self, source: &Place) -> Result<(), String> {
         let entry = AuditEntry {
             action: "job.remove_source".to_owned(),
-            object: clip(&format!("{} {source}", self.0.job.id)),
+            object: audited(&self.0.job.id, &self.0.job.owner, source),
             outcome: AuditOutcome::Done,
         };
         let done = self.0.asking.this.propose(Op::Audit(entry));
@@ -361,6 +370,11 @@ fn beside(copy: &Place, within: Option<&[u8]>, name: &str) -> Place {
         path,
         ..copy.clone()
     }
+}
+
+/// The object of the audit line. The node acts, so the line names the owner here.
+fn audited(job: &str, owner: &str, source: &Place) -> String {
+    clip(&format!("{job} of {owner}: {source}"))
 }
 
 /// The words of a destination that reports how far it has come.

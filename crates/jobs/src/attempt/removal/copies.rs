@@ -14,12 +14,14 @@ use super::{Checks, Removal};
 use crate::asking::manifest;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
+use crate::rights::access;
 
 /// How long the proof of a copy counts, in milliseconds. An older copy is read once more before files go.
 const PROVEN_FOR: u64 = 10 * 60 * 1_000;
 
-/// The place of a copy.
+/// The place of a copy, and the job that wrote it.
 pub(super) struct CopyAt {
+    pub(super) job: Job,
     pub(super) stored: Stored,
     pub(super) place: Place,
 }
@@ -38,11 +40,12 @@ impl Removal<'_> {
         let directory = &self.0.asking.this.directory;
         let reader = self.0.asking.this.reader();
         let mut counted = Counted::default();
-        let mut add = |job: &str, file: File, digest: &str| -> Result<(), String> {
-            let stored = Stored::of(&reader, job).map_err(|error| error.to_string())?;
-            let place = self.copy_of(job, &stored)?;
+        let mut add = |job: &Job, file: File, digest: &str| -> Result<(), String> {
+            let stored = Stored::of(&reader, &job.id).map_err(|error| error.to_string())?;
+            let place = self.copy_of(&job.id, &stored)?;
             counted.proofs.push(Proof::of(file, digest)?);
-            counted.places.push(CopyAt { stored, place });
+            let job = job.clone();
+            counted.places.push(CopyAt { job, stored, place });
             Ok(())
         };
         let is_proven = finish.outcome != Outcome::Failed;
@@ -50,7 +53,7 @@ impl Removal<'_> {
             let own = godwit_history::open_manifest(directory, &self.0.job.id);
             let own = own.map_err(|error| error.to_string())?;
             let own = own.ok_or_else(|| "the manifest of the job is gone".to_owned())?;
-            add(&self.0.job.id, own, &digest)?;
+            add(self.0.job, own, &digest)?;
         }
         let parent = Families(&reader).parent(&self.0.job.id);
         let Some(parent) = parent.map_err(|error| error.to_string())? else {
@@ -68,6 +71,13 @@ impl Removal<'_> {
                 continue;
             };
             let named = |why: String| format!("the copy of job {}: {why}", child.id);
+            // Its copy is read and looked at in the name of the owner, who may have lost the right to it.
+            if let Some(why) = access::denied(self.0.rights, &child) {
+                let why = named(why);
+                self.0.events.note(&clip(&why));
+                trouble.get_or_insert(why);
+                continue;
+            }
             let file = self.fetch(&child.id, &path);
             let again = match file.is_err() || self.is_recent(&child) {
                 true => Ok(()),
@@ -76,7 +86,7 @@ impl Removal<'_> {
             let _ = fs::remove_file(&path);
             let file = file.map_err(|error| named(error.to_string()))?;
             match again {
-                Ok(()) => add(&child.id, file, &digest).map_err(named)?,
+                Ok(()) => add(&child, file, &digest).map_err(named)?,
                 Err(why) => {
                     let why = named(why);
                     self.0.events.note(&clip(&why));

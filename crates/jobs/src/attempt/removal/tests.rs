@@ -84,3 +84,12 @@ fn only_the_summary_of_a_transfer_names_a_manifest() {
         assert_eq!(digest_in(none), None, "{none}");
     }
 }
+
+#[test]
+fn the_audit_line_names_the_owner() {
+    let source: Place = "here:/data/run42".parse().expect("a place");
+    assert_eq!(
+        audited("2zq", "ada", &source),
+        "2zq of ada: here:/data/run42"
+    );
+}
