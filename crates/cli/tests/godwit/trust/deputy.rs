@@ -159,3 +159,18 @@ fn a_node_says_of_no_site_but_its_own_that_it_is_of_it() {
     let refusal = refusal.expect_err("another site");
     assert_eq!(refusal.code, code::OTHER_CLUSTER, "{refusal:?}");
 }
+
+#[test]
+fn a_site_removes_none_of_its_files_for_the_job_of_another_one() {
+    let trust = Trust::new();
+    // Every right does not suffice.
+    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
+    allow(&trust.b, &trust.c.identity, "data", &["--read", "--write"]);
+    let wish = json!({"sources": ["here:/data/mine/evil"], "destination": "siteB:/data/data/",
+                      "remove_source_after": 1});
+    let refusal = trust.run(JOB, &wish).expect_err("refused");
+    assert_eq!(refusal.code, code::INVALID, "{refusal:?}");
+    assert!(refusal.message.contains("none of its files"), "{refusal:?}");
+    assert!(trust.a.export.join("mine/evil").exists());
+    trust.assert_untouched();
+}
