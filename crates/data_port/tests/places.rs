@@ -217,6 +217,46 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     assert_eq!(count(&data.join(temp(6))), 1);
 }
 
+/// A crash between the two steps of a removal at the source leaves a file in a directory of the removal.
+#[test]
+fn a_clean_gives_a_file_of_an_interrupted_removal_its_name_back() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let data = directory.path().join("data");
+    let aside = |place: &str| {
+        data.join(place)
+            .join(TempName::of_removal(b"one").to_string())
+    };
+    for place in ["lost", "taken", "mark"] {
+        fs::create_dir_all(aside(place)).expect("made");
+    }
+    for place in ["lost", "taken"] {
+        fs::write(aside(place).join("file"), b"aside").expect("written");
+    }
+    fs::write(data.join("taken/file"), b"new").expect("written");
+    let clean = |dry_run| {
+        let wish = CleanPlace {
+            path: Text::from("data"),
+            dry_run,
+            ..CleanPlace::default()
+        };
+        match ask(&here, &Question::Clean(wish)) {
+            Ok(Answer::Cleaned(cleaned)) => cleaned,
+            other => panic!("{other:?}"),
+        }
+    };
+    clean(true);
+    assert!(aside("lost").join("file").exists() && aside("mark").exists());
+    let cleaned = clean(false);
+    assert_eq!((cleaned.files, cleaned.failed), (2, 1), "{cleaned:?}");
+    assert_eq!(fs::read(data.join("lost/file")).expect("back"), b"aside");
+    assert!(!aside("lost").exists() && !aside("mark").exists());
+    // Neither file is lost.
+    assert_eq!(fs::read(data.join("taken/file")).expect("there"), b"new");
+    let file = aside("taken").join("file");
+    assert_eq!(fs::read(file).expect("there"), b"aside");
+}
+
 /// The asker of a clean chooses the tags, and tags are no secret: they are in the names of the files.
 #[test]
 fn a_clean_for_one_job_leaves_and_hides_the_files_of_other_transfers() {

@@ -2,11 +2,11 @@
 //! Decides neither which manifests count nor when: the node of the job does. Removes no directory, link or special file.
 //!
 //! A file goes only if its size, time and BLAKE3 digest are those of enough manifests, and if it has one name. Nothing about it may change from
-//! the first look to the last one. Then it gets a private name in its directory, is looked at once more, and is removed under that name. So another
+//! the first look to the last one. Then it moves into a private directory beside it, is looked at once more, and is removed there. So another
 //! file that comes by its name in between stays. A write by a program that has the file open, after the very last look, cannot be seen.
 //!
 //! A copy may be the source itself, by a mount in one of the two trees. So each directory that loses files gets a mark before. No copy may
-//! show a mark.
+//! show a mark. The mark is the private directory, too.
 
 mod marks;
 mod merge;
@@ -21,7 +21,7 @@ use godwit_store::manifest::{ManifestEntry, ManifestReader};
 use godwit_store::{Meta, ReadFile, RelPath, Replace, Storage, StoreError, StoreErrorKind};
 
 use crate::local::LocalSource;
-pub use marks::{Marks, mark};
+pub use marks::{Marks, mark, put_back};
 use merge::{Merge, Wanted};
 
 /// Bytes that are read at once.
@@ -169,16 +169,15 @@ pub fn directories(proofs: &mut [Proof], copies: u32) -> Result<BTreeSet<Within>
     Ok(directories)
 }
 
-/// Removes the files in these directories below a source that at least `copies` of the manifests have as they are now. No entry may have the
-/// name `private`: each file has it for a moment before it goes.
+/// Removes the files in marked directories below a source that at least `copies` of the manifests have as they are now.
 ///
 /// # Errors
 /// A manifest cannot be read any further. All removals before were right.
 pub fn remove(
     source: &LocalSource,
     (proofs, copies): (&mut [Proof], u32),
-    marked: &BTreeSet<Within>,
-    (permit, private): (&Permit<'_>, &str),
+    marks: &Marks<'_>,
+    permit: &Permit<'_>,
 ) -> Result<Removed, String> {
     let mut removed = Removed::default();
     let lines = proofs.iter_mut().map(Proof::lines);
@@ -191,17 +190,15 @@ pub fn remove(
                 continue;
             }
             Wanted::Few(path) => (path, Vec::new()),
-            Wanted::Enough(path, known) => match marked.contains(&within(&path)) {
-                true => (path, known),
-                false => (path, Vec::new()),
-            },
+            Wanted::Enough(path, known) => (path, known),
         };
+        let private = marks.name_in(&within(&path));
         let place = root.start.join(path.as_bytes());
         let place = place.map_err(|error| format!("{path}: {error}"))?;
         let storage = &*root.storage;
-        let fate = match known.as_slice() {
-            [] => look(storage, &place),
-            known => remove_one(storage, &place, known, (permit, private)),
+        let fate = match (known.as_slice(), private) {
+            ([], _) | (_, None) => look(storage, &place),
+            (known, Some(private)) => remove_one(storage, &place, known, (permit, private)),
         };
         match fate {
             Ok(Fate::Removed(bytes)) => {
@@ -249,7 +246,7 @@ fn remove_one(
     storage: &dyn Storage,
     path: &RelPath,
     known: &[ManifestEntry],
-    (permit, private): (&Permit<'_>, &str),
+    (permit, private): (&Permit<'_>, &[u8]),
 ) -> Result<Fate, StoreError> {
     let file = match storage.open(path) {
         Ok(file) => file,
@@ -290,20 +287,27 @@ fn remove_one(
     remove_aside(storage, path, (&*file, &before), private)
 }
 
-/// Removes a file under a private name, if this is still the file that was read. Another file goes back to its name.
+/// Removes a file in the private directory beside it, if this is still the file that was read. Another file goes back to its name.
 fn remove_aside(
     storage: &dyn Storage,
     path: &RelPath,
     (file, before): (&dyn ReadFile, &Meta),
-    private: &str,
+    private: &[u8],
 ) -> Result<Fate, StoreError> {
-    let invalid = || StoreError::new("remove", path, StoreErrorKind::NotFound);
-    let directory = path.parent().ok_or_else(invalid)?;
-    let aside = directory.join(private.as_bytes());
-    let aside = aside.map_err(|_error| invalid())?;
+    let invalid = |error| StoreError::from_path("remove", path, error);
+    let (directory, name) = path.split().unwrap_or_default();
+    let directory = RelPath::parse(directory).map_err(invalid)?;
+    let aside = directory.join(private).map_err(invalid)?;
+    let aside = aside.join(name).map_err(invalid)?;
     match storage.rename(path, &aside, Replace::Never) {
         Ok(()) => {}
-        Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(Fate::Gone),
+        Err(error) if error.kind == StoreErrorKind::NotFound => {
+            // The private directory may be gone, too.
+            return match storage.stat(path)? {
+                None => Ok(Fate::Gone),
+                Some(_) => Err(error),
+            };
+        }
         Err(error) => return Err(error),
     }
     // A network file system asks its server only for a file that is opened.
@@ -320,7 +324,7 @@ fn remove_aside(
     }
     match storage.rename(&aside, path, Replace::Never) {
         Ok(()) => removed.map(|_| Fate::Changed),
-        // The name is taken again. The error names the file that stays under the private name.
+        // The name is taken again. The error names the file that stays in the private directory.
         Err(_) => Err(StoreError::new(
             "give its name back to the file",
             &aside,

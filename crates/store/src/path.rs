@@ -215,6 +215,9 @@ pub const TEMP_PREFIX: &[u8] = b".godwit-";
 /// Length of every temporary name in bytes: the prefix and 16 bytes in hexadecimal.
 pub const TEMP_NAME_BYTES: usize = TEMP_PREFIX.len() + 32;
 
+/// The tag of all removals at the source. It belongs to no transfer, so only `clean` touches these names.
+const REMOVAL_TAG: u64 = u64::from_be_bytes(*b"removing");
+
 /// The name under which an entry is written until it is complete. It is in the directory of the final name, and the same
 /// in every run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,6 +252,16 @@ impl TempName {
     /// The name of the mark of a claim with this `tag` on `path`.
     pub fn of_mark(tag: u64, path: &RelPath) -> Self {
         Self::of_member(tag, path.as_bytes(), b"mark")
+    }
+
+    /// The name of the directories in which one removal at the source has each file before it goes. `text` belongs to this removal alone.
+    pub fn of_removal(text: &[u8]) -> Self {
+        Self::of_member(REMOVAL_TAG, text, b"removal")
+    }
+
+    /// Whether a directory of this name is one of a removal. A file in it that has another name is a user's.
+    pub fn is_of_removal(name: &[u8]) -> bool {
+        Self::is_ours(name, REMOVAL_TAG)
     }
 
     fn of_hash(tag: u64, hash: &blake3::Hash) -> Self {

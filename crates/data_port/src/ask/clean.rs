@@ -1,5 +1,5 @@
 //! Removes temporary files that belong to no journal and were not written recently. Removes nothing else, and reports
-//! for each temporary file that stays why it stays.
+//! for each temporary file that stays why it stays. Files that a removal at a source left aside get their names back.
 //!
 //! The journals of this node list the files of all its running or resumable transfers, for peers and for jobs.
 //! Journals of other machines and users are not visible here: only the age protects their files.
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::{CleanPlace, Cleaned, GoOn, KeptFiles, Refusal, code};
+use godwit_run::removal::put_back;
 use godwit_store::journal::JournalDirectory;
 use godwit_store::{
     Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName, Timestamp, claim_tag,
@@ -165,6 +166,12 @@ impl Cleaning<'_> {
         }
         let is_directory = there.kind == Kind::Directory;
         if !self.wish.dry_run {
+            // A crash left a user's file in it.
+            let is_aside = is_directory && path.file_name().is_some_and(TempName::is_of_removal);
+            if is_aside && let Err(error) = put_back(&*self.found.storage, path) {
+                self.failed(&error.path.clone(), &error);
+                return Ok(());
+            }
             match self.found.storage.remove_found(path, &there) {
                 Ok(true) => {}
                 // Another entry has taken its name meanwhile.

@@ -226,10 +226,9 @@ impl Removal<'_> {
         let source = self.0.exported.source(Path::new(&path), Access::default());
         let source = source.map_err(|error| error.to_string())?;
         let directories = directories(&mut proofs, wished.copies)?;
-        let name = format!(".godwit-mark-{}", random_text());
-        let marks = mark(&source, &directories, &name)?;
-        self.find_no_mark(&places, &directories, &name)?;
-        let marked = marks.lift();
+        let marks = mark(&source, &directories, &random_text())?;
+        self.find_no_mark(&places, &directories, &marks.name())?;
+        marks.check()?;
         // A right that held at the submission, or at the start, may have been revoked. The own copy need not be one that counts.
         let jobs = places.iter().map(|copy| &copy.job).chain([self.0.job]);
         self.check_owner(jobs)?;
@@ -242,8 +241,7 @@ impl Removal<'_> {
             goes_on: &|| self.goes_on(),
         };
         let proofs = (proofs.as_mut_slice(), wished.copies);
-        let private = format!(".godwit-removed-{}", random_text());
-        remove(&source, proofs, &marked, (&permit, &private)).map(Some)
+        remove(&source, proofs, &marks, &permit).map(Some)
     }
 
     /// Whether the owner may still run these jobs, and so use their source and copies.

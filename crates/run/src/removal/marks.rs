@@ -1,49 +1,114 @@
-//! Owns the marks in directories of the source that lose files: empty directories with one name that was never used before.
+//! Owns the marks in directories of the source that lose files: directories with one temporary name that was never used before.
 //! Looks for no mark at a copy: the node of the job has the sites do that.
+//!
+//! A mark has each file of its directory for a moment before the file goes, under the name of the file. So a crash in between loses nothing:
+//! scans report the mark, and a clean moves the file back before it removes the mark.
 
 use std::collections::BTreeSet;
 
-use godwit_store::{RelPath, Storage};
+use godwit_store::{Kind, RelPath, Replace, Storage, StoreError, TempName};
 
 use super::Within;
 use crate::local::LocalSource;
 
-/// Marks that exist. Dropping it removes them.
+/// Most files that move back out of a mark at once. A removal leaves one.
+const BACK_MAX: usize = 1_000;
+
+/// Marks that exist. Dropping it removes those that are empty.
 pub struct Marks<'a> {
     storage: &'a dyn Storage,
+    name: TempName,
     paths: Vec<RelPath>,
     marked: BTreeSet<Within>,
 }
 
 impl Marks<'_> {
-    /// Removes the marks; returns the directories that had one.
+    /// The name of each mark.
     #[must_use]
-    pub fn lift(mut self) -> BTreeSet<Within> {
-        std::mem::take(&mut self.marked)
+    pub fn name(&self) -> String {
+        self.name.to_string()
     }
+
+    /// Checks that all marks are still there. A copy shows no mark that was gone when its site looked.
+    ///
+    /// # Errors
+    /// One is gone, or cannot be looked at.
+    pub fn check(&self) -> Result<(), String> {
+        for path in &self.paths {
+            let there = self.storage.stat(path).map_err(|error| error.to_string())?;
+            if !there.is_some_and(|there| there.kind == Kind::Directory) {
+                return Err(format!(
+                    "{path}: this mark was removed while the copies were looked at; retry the job"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The mark in a directory, as a path below that directory; None for a directory without.
+    pub(super) fn name_in(&self, within: &Within) -> Option<&[u8]> {
+        let is_marked = self.marked.contains(within);
+        is_marked.then(|| self.name.as_bytes())
+    }
+}
+
+/// Moves files out of a mark that a crash left, back to their names in the directory above.
+///
+/// # Errors
+/// A file stays in the mark, for example because its name is taken again.
+pub fn put_back(storage: &dyn Storage, mark: &RelPath) -> Result<(), StoreError> {
+    let Some(directory) = mark.parent() else {
+        return Ok(());
+    };
+    let mut names = Vec::new();
+    storage.names_in(mark, &mut |name| {
+        // A temporary file in it is of another transfer.
+        if names.len() < BACK_MAX && !TempName::is_temp(name) {
+            names.push(name.to_vec());
+        }
+    })?;
+    let mut all = Ok(());
+    for name in names {
+        let joined = |place: &RelPath| {
+            let path = place.join(&name);
+            path.map_err(|error| StoreError::from_path("give its name back to", place, error))
+        };
+        let moved = joined(mark).and_then(|from| {
+            let moved = storage.rename(&from, &joined(&directory)?, Replace::Never);
+            moved.map_err(|error| StoreError {
+                operation: "give its name back to",
+                path: from,
+                ..error
+            })
+        });
+        all = all.and(moved);
+    }
+    all
 }
 
 impl Drop for Marks<'_> {
     fn drop(&mut self) {
         for path in self.paths.drain(..) {
-            // An empty directory that stays does no harm.
+            // One that stays does no harm. One with a file stays.
             let _ = self.storage.remove_entry(&path, true);
         }
     }
 }
 
-/// Marks each of these directories below a source that is still there.
+/// Marks each of these directories below a source that is still there. `text` belongs to this removal alone.
 ///
 /// # Errors
 /// A directory cannot be written, or has an entry of this name.
 pub fn mark<'a>(
     source: &'a LocalSource,
     directories: &BTreeSet<Within>,
-    name: &str,
+    text: &str,
 ) -> Result<Marks<'a>, String> {
     let root = &source.root;
+    let name = TempName::of_removal(text.as_bytes());
     let mut marks = Marks {
         storage: &*root.storage,
+        name,
         paths: Vec::with_capacity(directories.len()),
         marked: BTreeSet::new(),
     };

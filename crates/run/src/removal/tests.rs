@@ -6,8 +6,8 @@ use std::io::BufWriter;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use godwit_store::Timestamp;
 use godwit_store::manifest::{EntryType, ManifestWriter};
+use godwit_store::{TempName, Timestamp};
 
 use super::*;
 use crate::local::{Access, Sources};
@@ -49,6 +49,12 @@ fn manifest(lines: &[ManifestEntry]) -> (File, String) {
     (out.into_inner().expect("flushed"), digest)
 }
 
+const TEXT: &str = "this one";
+
+fn name() -> TempName {
+    TempName::of_removal(TEXT.as_bytes())
+}
+
 fn proof(lines: &[ManifestEntry]) -> Proof {
     let (file, digest) = manifest(lines);
     Proof::of(file, &digest).expect("good")
@@ -60,8 +66,9 @@ fn removed(source: &Path, lists: &[&[ManifestEntry]], copies: u32, permit: &Perm
     let found = found.expect("a source");
     let mut proofs: Vec<Proof> = lists.iter().map(|lines| proof(lines)).collect();
     let all = directories(&mut proofs, copies).expect("readable");
-    let marked = mark(&found, &all, "mark").expect("marked").lift();
-    remove(&found, (&mut proofs, copies), &marked, (permit, "aside")).expect("readable")
+    let marks = mark(&found, &all, TEXT).expect("marked");
+    marks.check().expect("there");
+    remove(&found, (&mut proofs, copies), &marks, permit).expect("readable")
 }
 
 #[test]
@@ -164,11 +171,15 @@ fn a_file_that_takes_the_name_of_the_one_that_was_read_stays() {
     // It comes after the last look at the name.
     std::fs::write(source.join("new"), "other").expect("written");
     std::fs::rename(source.join("new"), source.join("a")).expect("renamed");
-    let fate = remove_aside(&*root.storage, &path, (&*file, &before), "aside");
-    assert!(matches!(fate, Ok(Fate::Changed)));
+    let aside = source.join(name().to_string());
+    let fate = || remove_aside(&*root.storage, &path, (&*file, &before), name().as_bytes());
+    // A clean has removed the private directory.
+    fate().err().expect("the file is there");
+    std::fs::create_dir(&aside).expect("made");
+    assert!(matches!(fate(), Ok(Fate::Changed)));
     let there = std::fs::read(source.join("a")).expect("there");
     assert_eq!(there, b"other");
-    assert!(!source.join("aside").exists());
+    assert_eq!(std::fs::read_dir(&aside).expect("there").count(), 0);
 }
 
 #[test]
@@ -208,17 +219,42 @@ fn each_directory_that_loses_files_has_a_mark_until_all_are_looked_for() {
     let spill = tempfile::tempdir().expect("a directory");
     let place = Sources::new(spill.path(), None, Access::default()).find(source);
     let place = place.expect("a source");
-    let marks = mark(&place, &all, "mark").expect("marked");
-    for name in ["mark", "deep/mark", "deep/er/mark"] {
-        assert!(source.join(name).exists(), "{name}");
-    }
-    assert!(!source.join("other/mark").exists());
+    let mark_in = |directory: &str| source.join(directory).join(name().to_string());
+    let are_marked = || ["", "deep", "deep/er", "other"].map(|name| mark_in(name).exists());
+    let marks = mark(&place, &all, TEXT).expect("marked");
+    assert_eq!(are_marked(), [true, true, true, false]);
+    marks.check().expect("there");
+    // A clean in another process removes empty marks.
+    std::fs::remove_dir(mark_in("deep")).expect("removed");
+    marks.check().expect_err("one is gone");
     drop(marks);
-    for name in ["mark", "deep/mark", "deep/er/mark"] {
-        assert!(!source.join(name).exists(), "{name}");
-    }
+    assert_eq!(are_marked(), [false; 4]);
     // A name that is taken is not ours to remove.
-    std::fs::write(source.join("deep/mark"), "theirs").expect("written");
-    mark(&place, &all, "mark").err().expect("taken");
-    assert!(source.join("deep/mark").exists() && !source.join("mark").exists());
+    std::fs::write(mark_in("deep"), "theirs").expect("written");
+    mark(&place, &all, TEXT).err().expect("taken");
+    assert_eq!(are_marked(), [false, true, false, false]);
+}
+
+#[test]
+fn a_file_that_a_crash_left_in_a_mark_gets_its_name_back_and_replaces_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path();
+    let aside = source.join("deep").join(name().to_string());
+    std::fs::create_dir_all(&aside).expect("made");
+    for name in ["lost", "taken"] {
+        std::fs::write(aside.join(name), "aside").expect("written");
+    }
+    std::fs::write(source.join("deep/taken"), "new").expect("written");
+    let spill = tempfile::tempdir().expect("a directory");
+    let found = Sources::new(spill.path(), None, Access::default()).find(source);
+    let root = found.expect("a source").root;
+    let path = ["deep", &name().to_string()].join("/");
+    let path = root.start.join(path.as_bytes()).expect("a path");
+    let error = put_back(&*root.storage, &path).expect_err("one is taken");
+    assert_eq!(error.kind, StoreErrorKind::Exists);
+    assert!(error.to_string().contains("taken"), "{error}");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("there");
+    assert_eq!(read(&source.join("deep/lost")), "aside");
+    assert_eq!(read(&source.join("deep/taken")), "new");
+    assert_eq!(read(&aside.join("taken")), "aside");
 }
