@@ -93,8 +93,8 @@ fn a_peer_that_may_only_read_has_no_copy_made_durable() {
     let home = tempfile::tempdir().expect("a directory");
     let identity = Identity::load_or_create(home.path()).expect("a key");
     for (place, rights) in [("data:/mine", "read"), ("data:/both", "read,write")] {
-        let words = [&identity.id().to_string(), place, rights];
-        let grant = Grant::of_words(&words).expect("a grant");
+        let subject = identity.id().to_string();
+        let grant = Grant::of_words(&[&subject, place, rights]).expect("a grant");
         Grants::new(home.path()).add(&grant).expect("granted");
     }
     let mut daemon = daemon(home.path(), &identity);

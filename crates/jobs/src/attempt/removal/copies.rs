@@ -16,7 +16,8 @@ use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::rights::access;
 
-/// How long the proof of a copy counts, in milliseconds. An older copy is read once more before files go.
+/// How long the proof of another copy counts, in milliseconds. An older copy is read once more before files go. Neither the own proof nor the
+/// removal has a bound: either takes as long as the reading of a copy or of the source. `docs/several-sites.md` says so.
 const PROVEN_FOR: u64 = 10 * 60 * 1_000;
 
 /// The place of a copy, and the job that wrote it.
