@@ -13,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::StaticText;
 use super::room::ExportLabel;
+use crate::config::ExportInfo;
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct StateLabel {
@@ -90,14 +91,14 @@ impl BufferMetrics {
         );
         registry.register_with_unit(
             "buffer_stalled",
-            "Time since an export took data from the transfer buffer, while files drain to it and nothing moves",
+            "Time since an export took data from the transfer buffer, while files drain to it and nothing moves; 0 otherwise",
             Unit::Seconds,
             self.stalled.clone(),
         );
     }
 
     /// Sets the figures of this moment.
-    pub(super) fn set(&self, view: &BufferView, now: Timestamp) {
+    pub(super) fn set(&self, view: &BufferView, exports: &[ExportInfo], now: Timestamp) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         for (state, bytes) in [
             ("free", view.bytes_free),
@@ -152,11 +153,10 @@ impl BufferMetrics {
             let gauge = self.age.get_or_create(&StateLabel { state });
             gauge.set(since.map_or(0.0, age));
         }
-        self.stalled.clear();
-        for stall in &view.stalled {
-            let export = stall.export.clone();
+        for export in exports.iter().map(|export| export.name.clone()) {
+            let stall = view.stalled.iter().find(|stall| stall.export == export);
             let gauge = self.stalled.get_or_create(&ExportLabel { export });
-            gauge.set(age(stall.since));
+            gauge.set(stall.map_or(0.0, |stall| age(stall.since)));
         }
     }
 }
