@@ -108,6 +108,7 @@ pub(super) fn settle(job: &Job, op: &JobOp, events: &AttemptEvents) {
                     "job {id}: the end of the attempt could not be stored: {error}"
                 ));
                 if plain.is_some() {
+                    after_crash::report_amounts(this, id, attempt, moved);
                     return;
                 }
                 plain = Some(without_words(op, &error));

@@ -354,6 +354,7 @@ impl AttemptEvents {
         moved: Moved,
         rate: &dyn Fn() -> Option<f64>,
     ) {
+        self.read_earlier();
         let mut observed = self.lock();
         observed.sums_up();
         observed.seen(moved);
@@ -400,10 +401,21 @@ impl AttemptEvents {
 
     /// Takes the sum of the amounts of all attempts; returns the amounts of this attempt.
     pub(crate) fn ends(&self, sum: Moved) -> Moved {
+        self.read_earlier();
         let mut observed = self.lock();
         observed.sums_up();
         observed.seen(sum);
         observed.moved
+    }
+
+    /// Reads the amounts of earlier attempts. If a user paused and resumed the job, the attempt before this one may report them late.
+    fn read_earlier(&self) {
+        let Ok(attempts) = self.reports.this.reader().attempts(&self.id) else {
+            return;
+        };
+        let earlier = attempts.iter().filter(|one| one.number < self.attempt);
+        let sum = earlier.fold(Moved::default(), |sum, one| sum.plus(one.moved));
+        self.lock().earlier = sum;
     }
 
     /// Amounts of this attempt so far.
@@ -448,6 +460,7 @@ impl EventSink for AttemptEvents {
                 );
             }
             Event::Summary(summary) => {
+                self.read_earlier();
                 let mut observed = self.lock();
                 observed.ended(summary);
                 let unreported = std::mem::take(&mut observed.unreported);

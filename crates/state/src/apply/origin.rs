@@ -14,7 +14,7 @@ use crate::model::{
     LEVEL_MEMBERS, Names, Node, Op, Prune, Role, Schedule, Site, Timestamp, Token, User, Webhook,
     WorkOp,
 };
-use crate::read::{attempt_node, committed_level, job_by_id, node_by_number, object_by_id};
+use crate::read::{attempt_node, claimed_by, committed_level, job_by_id, node_by_number, object_by_id};
 
 /// Prefix of the names of other sites for which a node acts.
 pub(crate) const SITE: &str = "site:";
@@ -320,15 +320,17 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         Op::Job(_, JobOp::Claim { runner, .. }) | Op::Restart(runner) => runner.node == node.name,
         Op::Job(
             id,
-            JobOp::Report { .. }
+            op @ (JobOp::Report { .. }
             | JobOp::Placed { .. }
             | JobOp::Route { .. }
             | JobOp::Backoff { .. }
-            | JobOp::Finish(_),
+            | JobOp::Finish(_)),
         ) => {
             let job = job_by_id(db, id)?;
             let runner = job.and_then(|job| job.runner);
+            // The end of a claim that another node has replaced is late, and forbids nothing.
             runner.is_none_or(|runner| runner.node == node.name)
+                || had_claim(db, (id, op), node)?
         }
         Op::Job(id, JobOp::Moved { attempt, .. }) => {
             let ran_by = attempt_node(db, id, *attempt)?;
@@ -385,6 +387,14 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
 fn runs(db: &Connection, id: &str, node: &Node) -> Result<bool, Stop> {
     let runner = job_by_id(db, id)?.and_then(|job| job.runner);
     Ok(runner.is_some_and(|runner| runner.node == node.name))
+}
+
+/// Whether the node had the claim that the report names.
+fn had_claim(db: &Connection, (id, op): (&str, &JobOp), node: &Node) -> Result<bool, Stop> {
+    let Some(epoch) = op.claim() else {
+        return Ok(false);
+    };
+    Ok(claimed_by(db, id, epoch)?.is_some_and(|claimed_by| claimed_by == node.name))
 }
 
 /// Another site may have its own jobs, and access rules for jobs.

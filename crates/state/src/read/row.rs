@@ -146,6 +146,21 @@ pub(crate) fn attempt_node(
     Ok(found.map(|attempt| attempt.node))
 }
 
+/// The node whose claim of a job had this epoch.
+pub(crate) fn claimed_by(
+    db: &Connection,
+    job: &str,
+    epoch: u64,
+) -> rusqlite::Result<Option<String>> {
+    let found = db
+        .prepare_cached(&format!(
+            "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND epoch = ?2"
+        ))?
+        .query_row(params![job, sql(epoch)], attempt)
+        .optional()?;
+    Ok(found.map(|attempt| attempt.node))
+}
+
 /// The specification of the job with that id.
 pub(crate) fn job_spec(db: &Connection, id: &str) -> rusqlite::Result<Option<String>> {
     db.prepare_cached("SELECT spec, job, sum FROM job_specs WHERE job = ?1")?
