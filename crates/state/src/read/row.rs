@@ -5,6 +5,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
+use crate::apply::sql;
 use crate::model::{
     Attempt, AttemptOutcome, Job, JobState, LEVEL_FIRST, Moved, Node, NotedRoute, Object, Reason,
     Runner, Timestamp,
