@@ -358,8 +358,7 @@ impl Metrics {
         self.received.inner().store(received, Ordering::Relaxed);
         self.room.set(&app.node.exports);
         if let Some(buffer) = &app.node.buffer {
-            self.buffer
-                .set(&buffer.view(), &app.node.exports, now());
+            self.buffer.set(&buffer.view(), &app.node.exports, now());
         }
         self.flows.clear();
         for flow in app.reader().objects::<Flow>()?.iter().take(FLOWS_SHOWN) {

@@ -161,7 +161,8 @@ pub struct TransferSummary {
     pub files: u64,
     /// Entries that existed already.
     pub skipped: u64,
-    /// Files among these that other transfers of the same divided job had delivered. Only a transfer that finishes a tree counts them.
+    /// Files among these that other transfers of the same job had delivered: nodes of a divided job, or earlier attempts. The bytes include
+    /// parts of files that this attempt resumes.
     #[serde(default, skip_serializing_if = "Amount::is_none")]
     pub delivered: Amount,
     /// Entries that the user left out. A directory counts once, with all its contents.

@@ -290,10 +290,10 @@ pub struct Finished {
     /// Entries of which only the metadata was set, or would be in a dry run.
     #[prost(uint64, tag = "12")]
     pub adjusted: u64,
-    /// Files among the skipped and adjusted ones that other members of the claim delivered. Only a closer's receiver counts them.
+    /// Files among the skipped and adjusted ones that other members of the claim, or earlier attempts, delivered.
     #[prost(uint64, tag = "13")]
     pub delivered_files: u64,
-    /// Bytes of these files.
+    /// Bytes of these files, and of parts of files that an attempt resumes.
     #[prost(uint64, tag = "14")]
     pub delivered_bytes: u64,
 }

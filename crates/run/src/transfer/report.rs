@@ -224,9 +224,14 @@ impl Report {
             deleted: done(finished.map(|finished| finished.deleted), &|counters| {
                 counters.entries_deleted
             }),
-            delivered: finished.map_or_else(Amount::default, |finished| Amount {
-                files: finished.delivered_files,
-                bytes: finished.delivered_bytes,
+            // After a restart of the transfer, the destination finds the files of this transfer, too.
+            delivered: finished.map_or_else(Amount::default, |finished| {
+                let files = totals.earlier(|counters| counters.files_done);
+                let bytes = totals.earlier(|counters| counters.bytes_durable);
+                Amount {
+                    files: finished.delivered_files.saturating_sub(files),
+                    bytes: finished.delivered_bytes.saturating_sub(bytes),
+                }
             }),
             adjusted: done(finished.map(|finished| finished.adjusted), &|counters| {
                 counters.entries_adjusted

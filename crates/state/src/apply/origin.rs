@@ -14,7 +14,9 @@ use crate::model::{
     LEVEL_MEMBERS, Names, Node, Op, Prune, Role, Schedule, Site, Timestamp, Token, User, Webhook,
     WorkOp,
 };
-use crate::read::{attempt_node, claimed_by, committed_level, job_by_id, node_by_number, object_by_id};
+use crate::read::{
+    attempt_node, claimed_by, committed_level, job_by_id, node_by_number, object_by_id,
+};
 
 /// Prefix of the names of other sites for which a node acts.
 pub(crate) const SITE: &str = "site:";
@@ -329,8 +331,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
             let job = job_by_id(db, id)?;
             let runner = job.and_then(|job| job.runner);
             // The end of a claim that another node has replaced is late, and forbids nothing.
-            runner.is_none_or(|runner| runner.node == node.name)
-                || had_claim(db, (id, op), node)?
+            runner.is_none_or(|runner| runner.node == node.name) || had_claim(db, (id, op), node)?
         }
         Op::Job(id, JobOp::Moved { attempt, .. }) => {
             let ran_by = attempt_node(db, id, *attempt)?;

@@ -32,7 +32,8 @@ pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub use queue::JobQueue;
 pub(crate) use row::{
-    attempt_node, claimed_by, committed_level, job_by_id, job_route, job_spec, node_by_number, object_by_id,
+    attempt_node, claimed_by, committed_level, job_by_id, job_route, job_spec, node_by_number,
+    object_by_id,
 };
 pub(crate) use work::work_by_job;
 pub use work::{HeldItems, WorkKind, Works};

@@ -74,6 +74,13 @@ impl Target {
         TempName::of_member(self.config.tag, &record.path, &purpose)
     }
 
+    /// Counts data of an earlier attempt in a file that this attempt completes. The members of a claim report such data themselves.
+    pub(crate) fn note_resumed(&self, bytes: u64) {
+        if self.config.since.is_some() && self.config.member.is_none() {
+            self.delivered.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// The membership of this transfer; an error if a sender of parts is no member.
     pub(crate) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
         self.config.member.as_ref().ok_or_else(|| {
@@ -115,7 +122,8 @@ impl Target {
     }
 }
 
-/// Files that a closer, or a later attempt of a job, finds at the destination, and that other transfers of the job delivered.
+/// Files that a closer, or a later attempt of a job, finds at the destination, and that other transfers of the job delivered. The bytes of a
+/// later attempt include the parts of files that it resumes.
 #[derive(Default)]
 pub(crate) struct Delivered {
     files: AtomicU64,

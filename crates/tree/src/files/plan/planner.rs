@@ -334,6 +334,7 @@ impl Planner {
                 found.digest = FileDigest::new(found.digest.kind());
                 return None;
             }
+            self.target.note_resumed(found.digest.covered());
             let held = ranges
                 .into_iter()
                 .map(|(offset, bytes, digest)| HeldRange {
