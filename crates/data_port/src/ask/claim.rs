@@ -207,6 +207,12 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<Option<Timestamp>, Refusa
     // The mark is in the directory of a place, beside the claimed entry or above it. A mark never has the name of a file's temporary file,
     // because that name is derived for another purpose.
     let above = std::iter::successors(Some(found.path.clone()), RelPath::parent);
+    // An attempt after a pause finds the mark of the first one, which shows when the job began here.
+    if wish == Mark::Make
+        && let Ok(Some(made)) = mark(found, tag, Mark::Expect)
+    {
+        return Ok(Some(made));
+    }
     for directory in above {
         let is_there = found.storage.stat(&directory).map_err(refuse)?;
         if !is_there.is_some_and(|meta| meta.kind == Kind::Directory) {

@@ -213,6 +213,21 @@ fn the_marks_of_one_identity_are_bounded_and_do_not_stay_for_ever() {
 }
 
 #[test]
+fn a_claim_that_is_set_again_keeps_its_first_mark() {
+    let world = World::new();
+    let data = world.directory.path().join("data");
+    let set = |epoch| world.ask("a", "a", &marked(1, epoch, "data/a/copy"));
+    std::fs::create_dir(data.join("a")).expect("made");
+    assert_eq!(set(1), Ok(Answer::Done {}));
+    assert_eq!(marks_in(&data.join("a")), 1);
+    // The first attempt has made the destination, which is nearer than its mark.
+    std::fs::create_dir(data.join("a/copy")).expect("made");
+    assert_eq!(set(2), Ok(Answer::Done {}));
+    assert_eq!(marks_in(&data.join("a")), 1);
+    assert_eq!(marks_in(&data.join("a/copy")), 0);
+}
+
+#[test]
 fn a_claim_that_moves_takes_its_mark_with_it() {
     let world = World::new();
     let set = |epoch, path: &str| {
