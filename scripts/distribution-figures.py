@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures one read for several destinations, and the transfer buffer before slow storage.
 
-usage: distribution-figures.py GODWIT each|slow|pool [--mib 512] [--flash DIRECTORY]; CASE --help has all flags
+usage: distribution-figures.py GODWIT each|slow|pool|arrive [--mib 512] [--flash DIRECTORY]; CASE --help has all flags
 
-Needs root and, for `slow` and `pool`, the control group `blkio` of version 1. Prints tab-separated values.
+Needs root and, for all but `each`, the control group `blkio` of version 1. Prints tab-separated values.
 Removes all that it made.
 
 each: Four destinations are behind paths of --rate Mbit/s, apart from each other. Each one is alone, then all are at once.
@@ -11,6 +11,8 @@ each: Four destinations are behind paths of --rate Mbit/s, apart from each other
 slow: A node whose storage gives --storage MB/s sends one data set to three sites, one after another, over --rate Mbit/s.
       `ratio` of the first is its rate beside the storage's. Of the others it is the rate beside the same data from memory.
 pool: --nodes nodes fill their buffers with one data set. Each of them gets --storage MB/s from one disk.
+arrive: A site whose storage takes --storage MB/s gets more than its buffer can hold, over --rate Mbit/s. `ratio` is the rate until all
+      has drained beside the storage's. A job with a failed file ends the measurement with an error.
 """
 
 from __future__ import annotations
@@ -160,18 +162,18 @@ class Node:
         return found
 
 
-def fill(directory: Path, mib: int) -> int:
+def fill(directory: Path, mib: int, files: int = 8) -> int:
     directory.mkdir(parents=True)
-    for number in range(8):
+    for number in range(files):
         with (directory / f"f{number}").open("wb") as file:
-            for _ in range(mib // 8):
+            for _ in range(mib // files):
                 file.write(os.urandom(PIECE))
             file.flush()
             os.fsync(file.fileno())
         # The buffer takes no file that changed a moment ago.
         os.utime(directory / f"f{number}", (time.time() - 3600,) * 2)
     time.sleep(0.2)
-    return mib // 8 * 8 * PIECE
+    return mib // files * files * PIECE
 
 
 def forget(directory: Path) -> None:
@@ -319,6 +321,38 @@ def pool(world: World, wish: argparse.Namespace) -> None:
     row(wish.nodes, f"{seconds:.2f}", f"{total / seconds / 1e6:.1f}", f"{total / seconds / best:.3f}", f"{share:.3f}")
 
 
+def arrive(world: World, wish: argparse.Namespace) -> None:
+    source, site = world.namespace("source"), world.namespace("site")
+    address = world.path(source, site, 0, wish.rate)
+    disk, device = world.disk(wish.mib)
+    number = Path(f"/sys/block/{device}/dev").read_text().strip()
+    # The kernel writes pages back in the root group.
+    throttle = GROUPS / "blkio.throttle.write_bps_device"
+    world.undo.append(lambda: throttle.write_text(f"{number} 0"))
+    throttle.write_text(f"{number} {wish.storage * 1_000_000}")
+    data = world.root / "data"
+    total = fill(data / "run42", wish.mib, 128)
+    here = Node(world, "here", data, "10.82.0.1", [])
+    here.line = ["ip", "netns", "exec", source]
+    here.start()
+    arrivals = [*flash(world, wish, "there"), "--buffer-arrivals", "data"]
+    arrivals[arrivals.index("--buffer-bytes") + 1] = f"{wish.mib // 4}MiB"
+    there = Node(world, "there", disk, address, arrivals)
+    there.line = ["ip", "netns", "exec", site]
+    there.start()
+    there.admin("access", "allow", here.identity, "--export", "data", "--read", "--write")
+    here.admin("site", "add", "there", there.address, "--identity", there.identity)
+    began = time.monotonic()
+    job = here.seconds("job", "submit", "here:/data/run42", "there:/data/in/")
+    while there.buffer()["files_waiting"]:
+        time.sleep(0.1)
+    drained = time.monotonic() - began
+    row("bytes", "buffer", "job", "drained", "rate", "ratio")
+    rate = total / drained
+    figures = [f"{job:.2f}", f"{drained:.2f}", f"{rate / 1e6:.1f}", f"{rate / (wish.storage * 1e6):.3f}"]
+    row(total, wish.mib // 4 * PIECE, *figures)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("godwit")
@@ -327,6 +361,7 @@ def main() -> None:
         "each": {"rate": 400, "slow": 40, "mib": 512},
         "slow": {"storage": 50, "rate": 1600, "mib": 512},
         "pool": {"storage": 100, "nodes": 3, "mib": 3072},
+        "arrive": {"storage": 50, "rate": 1600, "mib": 2048},
     }
     for case, defaults in flags.items():
         one = cases.add_parser(case)
@@ -337,7 +372,7 @@ def main() -> None:
     wish = parser.parse_args()
     world = World(str(Path(wish.godwit).resolve()))
     try:
-        {"each": each, "slow": slow, "pool": pool}[wish.case](world, wish)
+        {"each": each, "slow": slow, "pool": pool, "arrive": arrive}[wish.case](world, wish)
     finally:
         world.remove()
 
