@@ -6,8 +6,8 @@ mod support;
 use std::time::Instant;
 
 use godwit_state::{
-    ById, Change, Cursor, Finish, Job, JobFilter, JobOp, JobQueue, JobState, Op, Outcome, Position,
-    Reader, Role, Store, User,
+    ById, Change, Cursor, Finish, Job, JobFilter, JobOp, JobQueue, JobState, Kept, Op, Outcome,
+    Position, Reader, Role, Store, User,
 };
 use support::state::State;
 use support::{at, claim, command, finish, job_command, new_job};
@@ -274,6 +274,7 @@ fn each_filter_lists_what_a_plain_look_finds() {
         println!("{name}: {:?}", began.elapsed() / 50);
     };
     timed("counts", &|| drop(reader.job_counts(None)));
+    timed("waiting", &|| drop(Kept(&reader).waiting("owner1")));
     timed("due, 8 of each owner", &|| {
         drop(JobQueue(&reader).due(at(10), 8, 100))
     });
@@ -283,6 +284,12 @@ fn each_filter_lists_what_a_plain_look_finds() {
     let counts = reader.job_counts(None).expect("counts");
     let scheduled = (JobState::Scheduled, 100);
     assert!(counts.contains(&scheduled) && counts.contains(&(JobState::Running, 50)));
+    for owner in ["owner1", "rare", "unknown"] {
+        let of_owner = all.iter().filter(|job| job.owner == owner);
+        let waiting = of_owner.filter(|job| !job.state.ended() && !job.state.moves());
+        let counted = Kept(&reader).waiting(owner).expect("a count");
+        assert_eq!(counted, waiting.count() as u64, "{owner}");
+    }
     let due = JobQueue(&reader).due(at(10), 8, 100).expect("due");
     assert_eq!(
         due.len(),

@@ -1,6 +1,8 @@
 //! Checks a job that is submitted, and puts it into the state.
 //! Does not run it.
 
+mod room;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +10,16 @@ use std::time::Duration;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{JobView, NewJob, Place};
+use godwit_api::rest::{NewJob, Place};
 use godwit_run::local::ExportedFiles;
 use godwit_state::{
-    Actor, Agreed, Command, CommandError, JobFilter, JobState, Kept, LEVEL_SEALED, NewFamily,
-    NewJob as Submitted, Node, Op, ProposeError, RELAY_KEY, RetryPolicy, Role, SPEC_BYTES_MAX,
-    Site, StoredPlace, Timestamp, sortable_id,
+    Actor, Agreed, Command, CommandError, LEVEL_SEALED, NewFamily, NewJob as Submitted, Node, Op,
+    ProposeError, RELAY_KEY, RetryPolicy, Role, Site, StoredPlace, Timestamp, sortable_id,
 };
 
 use crate::asking::{Asking, manifest, overlaps};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
-use crate::basis::pages::each_job;
 pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
@@ -28,15 +28,11 @@ use crate::basis::{removal, sealing, spec};
 use crate::queue::family::{Family, May};
 use crate::queue::{family, gather, relay};
 use crate::rights::{Rights, access};
+pub use room::WAITING_OF_OWNER_MAX;
+pub(crate) use room::{Counts, check_room, check_room_again};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
-
-/// Waiting jobs of one owner: a tenth of the state's bound for all owners.
-pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
-
-/// Bytes of descriptions for each waiting job: 64 MiB, divided by the largest number of these jobs.
-const WAITING_BYTES_EACH: u64 = (64 << 20) / WAITING_OF_OWNER_MAX;
 
 /// The parts that decide whether a job is taken.
 pub(crate) struct Admission {
@@ -49,6 +45,7 @@ pub(crate) struct Admission {
     pub(crate) turns: Arc<Turns>,
     /// Jobs of one owner that wait; usually [`WAITING_OF_OWNER_MAX`].
     pub(crate) waiting_of_owner_max: u64,
+    pub(crate) counts: Counts,
 }
 
 /// Submits; returns the id, and whether the job is new.
@@ -149,60 +146,6 @@ pub(super) fn check_job(
     let text = Stored::text_of(&admission.this.reader(), new, role, &places)?;
     may(new, &places.0, &places.1)?;
     Ok(CheckedJob::One { places, text })
-}
-
-/// As [`check_room`], for a job that runs again. A job that waits has its place already.
-pub(crate) fn check_room_again(admission: &Admission, job: &JobView) -> Result<(), JobsError> {
-    match job.state.ended() {
-        true => check_room(admission, &job.owner),
-        false => Ok(()),
-    }
-}
-
-/// Whether one more job of the owner may wait. The bound per owner leaves room for the jobs of all owners. Paused jobs count as waiting: they
-/// return when the owner resumes them, and no time removes them.
-pub(crate) fn check_room(admission: &Admission, owner: &str) -> Result<(), JobsError> {
-    let most = admission.waiting_of_owner_max;
-    let states = vec![JobState::Queued, JobState::Scheduled, JobState::Paused];
-    let reader = admission.this.reader();
-    let counts = reader.job_counts(None)?;
-    let of_all = counts.iter().filter(|(state, _)| states.contains(state));
-    let of_all = of_all.map(|(_, count)| count).sum::<u64>();
-    let bytes_max = most.saturating_mul(WAITING_BYTES_EACH);
-    if of_all.saturating_mul(SPEC_BYTES_MAX as u64) >= bytes_max {
-        let bytes = Kept(&reader).waiting_bytes(owner)?;
-        if bytes >= bytes_max {
-            return Err(JobsError::invalid(
-                FailureCode::TooMany,
-                format!(
-                    "the waiting and paused jobs of {owner} have descriptions of {bytes} bytes, and the limit for one owner is {bytes_max}; \
-                     wait until some have run, cancel some, or name a directory above many sources"
-                ),
-            ));
-        }
-    }
-    if of_all < most {
-        return Ok(());
-    }
-    let filter = JobFilter {
-        states,
-        owner: Some(owner.to_owned()),
-        ..JobFilter::default()
-    };
-    let mut waiting = 0;
-    each_job(&reader, filter, usize::MAX, &mut |_job| {
-        waiting += 1;
-        Ok(waiting < most)
-    })?;
-    if waiting < most {
-        return Ok(());
-    }
-    Err(JobsError::invalid(
-        FailureCode::TooMany,
-        format!(
-            "{waiting} jobs of {owner} wait or are paused, and the limit for one owner is {most}; wait until some have run, or cancel some"
-        ),
-    ))
 }
 
 /// Submits the job that `build` makes of a moment, with its id; returns the id, and whether the job is new.

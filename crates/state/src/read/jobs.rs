@@ -156,6 +156,21 @@ impl Kept<'_> {
         })
     }
 
+    /// Number of an owner's jobs that wait or are paused.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn waiting(self, owner: &str) -> Result<u64, Fault> {
+        self.0.with(|db| {
+            // This index has the jobs of each state together, so ended jobs are not read.
+            db.prepare_cached(
+                "SELECT count(*) FROM jobs INDEXED BY jobs_state \
+                 WHERE owner = ?1 AND state IN ('queued', 'scheduled', 'paused')",
+            )?
+            .query_row([owner], |row| row::to_u64(row, 0))
+        })
+    }
+
     /// Bytes of the descriptions of an owner's jobs that wait or are paused.
     ///
     /// # Errors
@@ -163,7 +178,8 @@ impl Kept<'_> {
     pub fn waiting_bytes(self, owner: &str) -> Result<u64, Fault> {
         self.0.with(|db| {
             db.prepare_cached(
-                "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id \
+                "SELECT coalesce(sum(octet_length(spec)), 0) \
+                 FROM jobs INDEXED BY jobs_state CROSS JOIN job_specs ON job = id \
                  WHERE owner = ?1 AND state IN ('queued', 'scheduled', 'paused')",
             )?
             .query_row([owner], |row| row::to_u64(row, 0))

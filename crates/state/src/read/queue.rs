@@ -54,7 +54,8 @@ impl JobQueue<'_> {
     pub fn next_due(self, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
         self.0.with(|db| {
             db.prepare_cached(
-                "SELECT due FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1 ORDER BY due LIMIT 1",
+                "SELECT due FROM jobs INDEXED BY jobs_wake \
+                 WHERE state IN ('queued', 'scheduled') AND due > ?1 ORDER BY due LIMIT 1",
             )?
             .query_row([now.0], |row| row.get(0).map(Timestamp))
             .optional()
