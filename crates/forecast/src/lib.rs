@@ -49,11 +49,22 @@ impl Forecaster {
         }
     }
 
+    /// Replaces the earlier jobs between the same places.
+    pub fn remember(&mut self, past: Vec<Past>) {
+        self.past = past;
+    }
+
     /// Records that `done` is done at `at` seconds. `limit` is the limit in bytes per second since the previous call.
     ///
     /// Decreasing amounts and times that do not increase are ignored.
     pub fn see(&mut self, at: f64, done: Amount, limit: Option<u64>) {
         self.seen.add(at, done, limit);
+    }
+
+    /// Whether nothing of `whole` is left after the last call of `see`. Then earlier jobs do not matter.
+    #[must_use]
+    pub fn is_done(&self, whole: Amount) -> bool {
+        whole.minus(self.seen.done()) == Amount::default()
     }
 
     /// The time that the rest of `whole` takes, starting at the last call of `see`. `limits` are the limits after that, in the order of
@@ -62,14 +73,14 @@ impl Forecaster {
     /// `None` if no rate is known: no data has moved yet, and there is no earlier job.
     #[must_use]
     pub fn forecast(&self, whole: Amount, limits: &[LimitFrom]) -> Option<Forecast> {
-        let rest = whole.minus(self.seen.done());
-        if rest == Amount::default() {
+        if self.is_done(whole) {
             return Some(Forecast {
                 shortest: 0.0,
                 likely: 0.0,
                 longest: 0.0,
             });
         }
+        let rest = whole.minus(self.seen.done());
         let fits = fit::fit(&self.seen, &self.past);
         let ahead = Ahead::new(
             rest,

@@ -200,6 +200,7 @@ fn nothing_is_foretold_of_a_job_of_which_nothing_is_known() {
     forecaster.see(30.0, Amount::default(), None);
     assert_eq!(forecaster.forecast(whole, &[]), None);
     forecaster.see(31.0, whole, None);
+    assert!(forecaster.is_done(whole));
     let none = forecaster.forecast(whole, &[]).expect("all is done");
     assert!(none.longest < 1e-9);
 }
@@ -216,11 +217,13 @@ fn earlier_jobs_tell_of_one_that_has_not_moved_yet() {
             hour: 12.0,
         })
         .collect();
-    let forecaster = Forecaster::new(past, 12.0);
+    let mut forecaster = Forecaster::new(Vec::new(), 12.0);
     let whole = Amount {
         bytes: 11_000_000_000,
         files: 50,
     };
+    assert!(!forecaster.is_done(whole) && forecaster.forecast(whole, &[]).is_none());
+    forecaster.remember(past);
     let forecast = forecaster
         .forecast(whole, &[])
         .expect("five jobs are known");

@@ -192,7 +192,7 @@ impl AttemptEvents {
             observed: Mutex::new(Observed {
                 recorder: Recorder::open(&reports.this.directory, &job.id, attempt),
                 host: Host::begin(),
-                foresight: Foresight::begin(&reports.this.reader(), job),
+                foresight: Foresight::begin(job),
                 verifies: false,
                 is_check: false,
                 phase: JobState::Scanning,
@@ -425,7 +425,8 @@ impl AttemptEvents {
 
     fn foresee(&self, observed: &mut Observed, view: &mut ProgressView) {
         let limits = self.reports.live.limits(&self.id);
-        view.forecast = observed.foresight.foresee(view, &limits);
+        let reader = self.reports.this.reader();
+        view.forecast = observed.foresight.foresee(&reader, view, &limits);
     }
 }
 

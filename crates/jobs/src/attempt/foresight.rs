@@ -22,17 +22,19 @@ const SECONDS_MAX: f64 = 1e8;
 /// The forecast of one attempt.
 pub(super) struct Foresight {
     forecaster: Forecaster,
+    /// The job, until the earlier ones are read.
+    job: Option<Job>,
     began: Timestamp,
     given: Option<(Timestamp, ForecastView)>,
 }
 
 impl Foresight {
     /// An attempt that begins now.
-    pub(super) fn begin(reader: &Reader, job: &Job) -> Self {
+    pub(super) fn begin(job: &Job) -> Self {
         let began = now();
         Self {
-            // A forecast without earlier jobs is better than no attempt.
-            forecaster: Forecaster::new(earlier(reader, job).unwrap_or_default(), hour(began)),
+            forecaster: Forecaster::new(Vec::new(), hour(began)),
+            job: Some(job.clone()),
             began,
             given: None,
         }
@@ -41,7 +43,12 @@ impl Foresight {
     /// The end, by the progress now.
     ///
     /// None until the scan has ended: before its end the whole amount is not known.
-    pub(super) fn foresee(&mut self, view: &ProgressView, limits: &Limits) -> Option<ForecastView> {
+    pub(super) fn foresee(
+        &mut self,
+        reader: &Reader,
+        view: &ProgressView,
+        limits: &Limits,
+    ) -> Option<ForecastView> {
         let at = view.at;
         let done = Amount {
             bytes: view.bytes,
@@ -58,6 +65,14 @@ impl Foresight {
             && (0..EVERY).contains(&(at.0 - then.0))
         {
             return Some(given);
+        }
+        // A short job ends before it needs the earlier ones, whose reading would take longer than the job.
+        if !self.forecaster.is_done(whole)
+            && let Some(job) = self.job.take()
+        {
+            // A forecast without earlier jobs is better than none.
+            let past = earlier(reader, &job).unwrap_or_default();
+            self.forecaster.remember(past);
         }
         let ahead = limits.ahead.iter().filter(|(from, _)| *from > at);
         let limits: Vec<LimitFrom> = std::iter::once((0.0, limits.now))
