@@ -57,6 +57,9 @@ const WAITING_EACH: u32 = 64;
 /// Reasons that one pass writes down.
 const EXPLAINED_MAX: usize = 32;
 
+/// The same in a pass that starts jobs: each is a command, and the next jobs wait for it.
+const EXPLAINED_BESIDE_STARTS: usize = 4;
+
 /// Body of the thread.
 pub(crate) fn run(queue: &Queue) {
     let runtime = match Builder::new_current_thread().enable_time().build() {
@@ -194,6 +197,10 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     };
     let plan = order::choose(due, &running, &elsewhere, &rules);
     let running = [running, elsewhere].concat();
+    let explained = match plan.start.is_empty() {
+        true => EXPLAINED_MAX,
+        false => EXPLAINED_BESIDE_STARTS,
+    };
     for job in plan.start {
         start(queue, job, &policy, &running)?;
     }
@@ -202,7 +209,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
         .into_iter()
         .chain(parted.waiting)
         .filter(|(job, why)| job.reason.as_ref() != Some(why));
-    for (job, reason) in new.take(EXPLAINED_MAX) {
+    for (job, reason) in new.take(explained) {
         let explain = JobOp::Explain {
             seen: job.epoch,
             reason,
