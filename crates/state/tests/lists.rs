@@ -309,6 +309,21 @@ fn each_filter_lists_what_a_plain_look_finds() {
 }
 
 #[test]
+fn a_job_at_another_site_is_noticed() {
+    let mut state = State::new();
+    let mut submit = |id: &str, from: &str, to: &str| {
+        let mut job = new_job(id);
+        job.sources.truncate(1);
+        from.clone_into(&mut job.sources[0].site);
+        to.clone_into(&mut job.destination.site);
+        state.op(1, Op::Submit(Box::new(job))).expect("submitted");
+        ["here", "siteA"].map(|site| JobQueue(&state.reader).any_beyond(site).expect("a look"))
+    };
+    assert_eq!(submit("a", "here", "here"), [false, true]);
+    assert_eq!(submit("b", "here", "siteA"), [true, true]);
+}
+
+#[test]
 fn a_page_ends_by_the_bytes_of_summaries() {
     let mut state = State::new();
     let summary = format!("{{\"words\":\"{}\"}}", "x".repeat(50 << 10));

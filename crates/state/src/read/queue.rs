@@ -97,6 +97,20 @@ impl JobQueue<'_> {
         )
     }
 
+    /// Whether any job, ended or not, names another site than this one.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn any_beyond(self, site: &str) -> Result<bool, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM job_sites WHERE site < ?1) \
+                 OR EXISTS (SELECT 1 FROM job_sites WHERE site > ?1)",
+            )?
+            .query_row([site], |row| row.get(0))
+        })
+    }
+
     fn some(self, condition: &str, value: impl rusqlite::ToSql) -> Result<Vec<Job>, Fault> {
         self.0.with(|db| {
             db.prepare_cached(&format!(

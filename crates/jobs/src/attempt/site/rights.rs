@@ -5,7 +5,8 @@
 //! at one of these sites, and has access to the other site.
 
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_state::{Job, JobFilter, JobOp, JobState, ProposeError};
+use godwit_api::rest::HERE;
+use godwit_state::{Job, JobFilter, JobOp, JobQueue, JobState, ProposeError};
 
 use super::Context;
 use super::pending::PendingNotices;
@@ -30,6 +31,10 @@ pub(crate) fn check_rights(own: &Context, job: &Job) -> Result<(), Failure> {
 /// Ends the waiting ones now.
 pub(super) fn end_denied(rights: &Rights, notices: &PendingNotices) -> Result<(), JobsError> {
     let reader = rights.this.reader();
+    // Without jobs at other sites, all waiting jobs need not be read.
+    if !JobQueue(&reader).any_beyond(HERE)? {
+        return Ok(());
+    }
     let filter = JobFilter {
         states: vec![JobState::Queued, JobState::Scheduled, JobState::Paused],
         ..JobFilter::default()
