@@ -131,6 +131,10 @@ impl Live {
         self.lock().contains_key(id)
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Waits until no attempt of the job runs here, or until the time has passed.
     pub(crate) fn wait_for_end(&self, id: &str, within: Duration) {
         let until = Instant::now() + within;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use godwit_api::failure::FailureCode;
 use godwit_run::pulse;
 use godwit_state::{
-    Effect, Finish, Follower, Job, JobOp, JobQueue, Op, Outcome, ProposeError, Reader, Reason,
-    Replica, Timestamp,
+    Effect, Event, Finish, Follower, Job, JobOp, JobQueue, Op, Outcome, ProposeError, Reader,
+    Reason, Replica, Timestamp,
 };
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -38,6 +38,12 @@ const SLEEP_MAX: Duration = Duration::from_secs(5);
 
 /// Changes within this time are handled together.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// The same while the node runs as many jobs as it may. A pass reads the whole queue, and can begin none.
+const GATHER_WHILE_FULL: Duration = Duration::from_millis(180);
+
+/// Changes by which no job ends.
+const FREES_NO_PLACE: [&str; 4] = ["job.submit", "job.report", "job.placed", "job.explain"];
 
 /// While a worker of a divided job ends.
 const WORKER_ENDS: Duration = Duration::from_millis(100);
@@ -105,23 +111,49 @@ pub(crate) fn run(queue: &Queue) {
                 PAUSE
             }
         };
-        runtime.block_on(wait(&queue.this.replica, &mut follower, sleep));
+        runtime.block_on(wait(queue, &mut follower, sleep));
     }
 }
 
 /// Waits for a change of the state, or until the time has passed.
-async fn wait(replica: &Replica, follower: &mut Follower, sleep: Duration) {
-    let woken = timeout(sleep.min(SLEEP_MAX), follower.next()).await;
-    if let Ok(Err(_)) = woken {
-        // Events were missed: the pass reads the whole state anyway.
-        let last = replica.reader().last_event().unwrap_or(0);
-        *follower = replica.follow(last);
-        tokio::time::sleep(PAUSE).await;
-    } else if woken.is_ok() {
-        tokio::time::sleep(GATHER).await;
-        // The same pass handles the changes since.
-        while follower.look().is_ok_and(|events| !events.is_empty()) {}
+async fn wait(queue: &Queue, follower: &mut Follower, sleep: Duration) {
+    let sleep = sleep.min(SLEEP_MAX);
+    let replica: &Replica = &queue.this.replica;
+    match timeout(sleep, follower.next()).await {
+        Err(_elapsed) => return,
+        Ok(Err(_)) => {
+            // Events were missed: the pass reads the whole state anyway.
+            let last = replica.reader().last_event().unwrap_or(0);
+            *follower = replica.follow(last);
+            tokio::time::sleep(PAUSE).await;
+            return;
+        }
+        Ok(Ok(events)) => {
+            let is_full = queue.attempts.reports.live.count() >= queue.jobs_max;
+            if is_full && events.iter().all(frees_no_place) {
+                let within = GATHER_WHILE_FULL.min(sleep);
+                // After this time, the pass notes why the new jobs wait.
+                let _ = timeout(within, next_free_place(follower)).await;
+            }
+        }
     }
+    tokio::time::sleep(GATHER).await;
+    // The same pass handles the changes since.
+    while follower.look().is_ok_and(|events| !events.is_empty()) {}
+}
+
+/// Waits for a change that may let a job begin at a node without a free place.
+async fn next_free_place(follower: &mut Follower) {
+    while let Ok(events) = follower.next().await {
+        if !events.iter().all(frees_no_place) {
+            return;
+        }
+    }
+}
+
+/// Whether no job ends or stops by this change.
+fn frees_no_place(event: &Event) -> bool {
+    FREES_NO_PLACE.contains(&event.change.as_str())
 }
 
 /// Returns the jobs that an earlier start of this node ran to the queue.
@@ -403,4 +435,31 @@ fn settle(done: Result<godwit_state::Done, ProposeError>) -> Result<Option<Effec
 
 fn until(time: Timestamp, at: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(time.0.saturating_sub(at.0)).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_state::JobState;
+
+    use super::*;
+
+    #[test]
+    fn only_changes_that_end_no_job_free_no_place() {
+        let reason = Reason::new(FailureCode::JobsOfNode, "Full.");
+        let (epoch, seen) = (1, 1);
+        let (state, into, tag) = (JobState::Running, false, 1);
+        let is_named = |op: JobOp| {
+            let action = Op::Job("job".to_owned(), op).action();
+            FREES_NO_PLACE.contains(&action.as_str())
+        };
+        assert!(is_named(JobOp::Explain { seen, reason }));
+        assert!(is_named(JobOp::Placed { epoch, into, tag }));
+        let reason = None;
+        assert!(is_named(JobOp::Report {
+            epoch,
+            state,
+            reason
+        }));
+        assert!(!is_named(JobOp::Pause) && !is_named(JobOp::Drained));
+    }
 }
