@@ -29,7 +29,7 @@ use crate::queue::family::{Family, May};
 use crate::queue::{family, gather, relay};
 use crate::rights::{Rights, access};
 pub use room::WAITING_OF_OWNER_MAX;
-pub(crate) use room::{Counts, check_room, check_room_again};
+pub(crate) use room::{LastCounts, check_room, check_room_again};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
@@ -45,7 +45,7 @@ pub(crate) struct Admission {
     pub(crate) turns: Arc<Turns>,
     /// Jobs of one owner that wait; usually [`WAITING_OF_OWNER_MAX`].
     pub(crate) waiting_of_owner_max: u64,
-    pub(crate) counts: Counts,
+    pub(crate) counts: LastCounts,
 }
 
 /// Submits; returns the id, and whether the job is new.

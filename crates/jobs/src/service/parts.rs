@@ -40,7 +40,7 @@ use crate::queue::records::{self, Records};
 use crate::queue::relay::{Complaints, Rounds};
 use crate::queue::rooms::Rooms;
 use crate::queue::schedule::KeptTicks;
-use crate::queue::submit::{Admission, Counts};
+use crate::queue::submit::{Admission, LastCounts};
 use crate::queue::{Paces, Queue, scheduler};
 use crate::rights::Rights;
 use crate::rights::access::Rules;
@@ -148,7 +148,7 @@ impl Parts {
             exported: Arc::clone(&config.exported),
             turns,
             waiting_of_owner_max: config.waiting_of_owner_max,
-            counts: Counts::default(),
+            counts: LastCounts::default(),
         });
         let kept_ticks = Arc::new(KeptTicks::default());
         let queue = Queue {

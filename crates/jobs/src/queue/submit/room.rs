@@ -30,7 +30,7 @@ const OWNERS_MAX: usize = 1_024;
 
 /// The last count of each owner.
 #[derive(Default)]
-pub(crate) struct Counts(Mutex<HashMap<String, Count>>);
+pub(crate) struct LastCounts(Mutex<HashMap<String, Count>>);
 
 /// The waiting jobs of an owner after a command, and at most so many bytes of their descriptions.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Count {
     }
 }
 
-impl Counts {
+impl LastCounts {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Count>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn counts_of_many_owners_are_forgotten() {
-        let counts = Counts::default();
+        let counts = LastCounts::default();
         let count = Count {
             index: 1,
             jobs: 1,
