@@ -295,6 +295,12 @@ impl Waiting {
     /// Bytes of the files at and below a path that arrived in this time. Of many files, the first ones count.
     #[must_use]
     pub fn bytes(&self, source: SourceId, below: &[u8], arrived: &RangeInclusive<Duration>) -> u64 {
+        // A list of jobs asks for each of them, and most ended long before the oldest of these files arrived.
+        let first = Arc::new(key(SourceId([0; 16]), b"", 0));
+        let mut later = self.ages.range((*arrived.start(), first)..);
+        if later.next().is_none_or(|(since, _)| since > arrived.end()) {
+            return 0;
+        }
         let files = self.range(source, below, None).take(COUNTED_MAX);
         let files = files.filter(|(_, one)| arrived.contains(&one.since));
         files.map(|(file, _)| file.generation.bytes).sum()

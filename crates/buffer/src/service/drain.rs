@@ -19,6 +19,9 @@ use crate::waiting::{Failing, First, Sums, Waiting};
 
 /// Those who wait look at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Those who wait for this number of files do not look after each of them. With more files they look more rarely, up to this factor.
+const MANY: u64 = 10_000;
+const LOOKS_MAX: u32 = 10;
 
 /// The part of a buffer for arrivals.
 pub(super) struct Desk {
@@ -261,6 +264,14 @@ impl Arrivals {
             // Those who wait would wake each other without an end.
             if is_news {
                 self.0.desk.changed.notify_all();
+            }
+            // Each file that ends would wake this thread. To look through many files each time would keep the queue locked.
+            if let looks @ 1.. = comes / MANY {
+                drop(waiting);
+                let wait = LOOK_EVERY * u32::try_from(looks).unwrap_or(LOOKS_MAX).min(LOOKS_MAX);
+                std::thread::sleep(wait.min(until.saturating_duration_since(Instant::now())));
+                waiting = lock(&self.0.desk.waiting);
+                continue;
             }
             let waited = self.0.desk.changed.wait_timeout(waiting, LOOK_EVERY);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -76,6 +76,30 @@ fn files_at_and_below_a_path_are_listed_and_no_neighbours() {
 }
 
 #[test]
+fn bytes_below_a_path_count_for_the_time_in_which_they_arrived() {
+    let mut waiting = Waiting::default();
+    for (name, bytes, since) in [("run/a", 1, 10), ("run/b", 2, 20), ("other", 4, 30)] {
+        waiting.add(&key(name, bytes, since), [].into(), at(since));
+    }
+    for (below, from, to, expected) in [
+        ("", 0, 99, 7),
+        ("run", 0, 99, 3),
+        ("run", 11, 20, 2),
+        ("run", 10, 10, 1),
+        // No file arrived in these times: before, between, after.
+        ("", 0, 9, 0),
+        ("", 11, 19, 0),
+        ("", 31, 99, 0),
+        // Only files elsewhere did.
+        ("run", 21, 99, 0),
+    ] {
+        let time = at(from)..=at(to);
+        let bytes = waiting.bytes(SOURCE, below.as_bytes(), &time);
+        assert_eq!(bytes, expected, "{below:?} {from} {to}");
+    }
+}
+
+#[test]
 fn a_refused_file_is_put_aside_and_one_that_may_pass_is_not() {
     let mut waiting = Waiting::default();
     let (refused, passing) = (key("refused", 1, 1), key("passing", 1, 2));

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use godwit_api::units::human_size;
 use godwit_history::Recorder;
 use godwit_state::{
     Agreed, Job, JobFilter, JobOp, JobState, LEVEL_DRAINED, PAGE_BYTES, ProposeError,
@@ -69,14 +68,12 @@ impl Drained {
             if self.waiting.contains(&job.id) {
                 continue;
             }
-            if let Some(bytes) = buffered(this, &job) {
-                let bytes = human_size(bytes);
+            if buffered(this, &job).is_some() {
+                // The owner reads the log, and may not have the right to list the destination. So the amount is not in it.
                 note(
                     this,
                     &job,
-                    &format!(
-                        "{bytes} are durable in the transfer buffer, on the way to the export"
-                    ),
+                    "data is durable in the transfer buffer, on the way to the export",
                 );
                 self.waiting.insert(job.id);
             }

@@ -275,10 +275,16 @@ impl Placing<'_> {
         }
     }
 
-    /// Gives opened directories the mode and the time that they had, innermost first.
+    /// Gives opened directories the mode and the time that they had, innermost first. A directory keeps a mode that was set meanwhile.
     fn close(&self, opened: &Opened) {
         let _placing = self.arrivals.placing();
         for (directory, before) in opened.iter().rev() {
+            let is_as_opened =
+                |now: Meta| now.inode == before.inode && now.mode == before.mode | OWNER_BITS;
+            let now = self.storage.stat(directory);
+            if now.is_ok_and(|now| !now.is_some_and(is_as_opened)) {
+                continue;
+            }
             let meta = FinalMeta {
                 mode: before.mode,
                 mtime: before.mtime,
