@@ -1,13 +1,15 @@
 //! Joins the transfer buffer to the settings of a node: opens its volumes, makes missing directories, and shows it to the API.
 //! Moves no data.
 
+mod latest;
+
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use godwit_api::job::Text;
 use godwit_api::rest::{
@@ -32,6 +34,7 @@ use crate::cluster::Opened;
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolConfig};
 use godwit_api::failure::Failure;
+use latest::Latest;
 
 /// Directories of this size and more get extents of 4 MiB, smaller ones of 1 MiB.
 const LARGE_BYTES: u64 = 1 << 30;
@@ -209,6 +212,7 @@ pub(crate) fn pool(
         let control: Arc<dyn BufferControl> = Arc::new(Control {
             buffer: buffer.clone(),
             exports: exports.clone(),
+            latest: Latest::default(),
         });
         control
     });
@@ -247,6 +251,7 @@ struct Control {
     buffer: Buffer,
     /// The names of the exports, with the names of their files in the buffer.
     exports: Vec<(String, SourceId)>,
+    latest: Latest,
 }
 
 impl Control {
@@ -271,10 +276,9 @@ impl Control {
         });
         named.collect()
     }
-}
 
-impl BufferControl for Control {
-    fn view(&self) -> BufferView {
+    /// The figures of this moment. Walks over all slots.
+    fn look(&self) -> BufferView {
         let figures = self.buffer.figures();
         let each = u64::from(figures.extent_bytes);
         let volumes = figures.volumes.iter().map(|one| {
@@ -331,6 +335,12 @@ impl BufferControl for Control {
             nodes: Vec::new(),
         }
     }
+}
+
+impl BufferControl for Control {
+    fn view(&self) -> BufferView {
+        self.latest.get(Instant::now(), || self.look())
+    }
 
     fn files(&self, export: &str, below: &[u8], after: Option<&[u8]>, most: usize) -> BufferFiles {
         let Some(source) = self.source(export) else {
@@ -362,6 +372,7 @@ impl BufferControl for Control {
         };
         let source = self.source(export);
         let done = source.map(|source| self.buffer.keep(source, below, keep));
+        self.latest.forget();
         let (files, refused) = done.unwrap_or_default();
         BufferChanged {
             files,
@@ -393,6 +404,7 @@ impl BufferControl for Control {
     fn retry(&self, export: &str, below: &[u8]) -> BufferChanged {
         let source = self.source(export);
         let files = source.map(|source| self.buffer.arrivals().retry(source, below));
+        self.latest.forget();
         BufferChanged {
             files: files.unwrap_or(0),
             ..BufferChanged::default()
@@ -402,6 +414,7 @@ impl BufferControl for Control {
     fn give_up(&self, export: &str, below: &[u8]) -> BufferChanged {
         let source = self.source(export);
         let done = source.map(|source| self.buffer.arrivals().give_up(source, below));
+        self.latest.forget();
         let (files, refused) = done.unwrap_or_default();
         BufferChanged {
             files,
@@ -413,6 +426,7 @@ impl BufferControl for Control {
     fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged {
         let source = self.source(export);
         let files = source.map(|source| self.buffer.drop_files(source, below));
+        self.latest.forget();
         BufferChanged {
             files: files.unwrap_or(0),
             ..BufferChanged::default()
