@@ -2,6 +2,7 @@
 //! Asks no node, and checks no right: its callers do.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use godwit_api::ask::{BufferAnswer, BufferQuestion};
 use godwit_api::rest::{
@@ -12,6 +13,9 @@ use crate::config::BufferControl;
 
 /// Most files of a page for another node: as for a client.
 const PAGE_MAX: usize = 1000;
+
+/// The longest time for which a request makes files stay, as a job by its settings.
+const KEEP_MAX: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// Most bytes of such a page; a document has 1 MiB.
 const PAGE_BYTES_MAX: usize = 900 << 10;
@@ -61,7 +65,7 @@ pub fn answer_of(buffer: Option<&dyn BufferControl>, question: &BufferQuestion) 
             below,
             seconds,
         } => {
-            let time = seconds.map(std::time::Duration::from_secs);
+            let time = time_of(*seconds);
             changed(buffer.map(|buffer| buffer.keep(export, &below.0, time)))
         }
         BufferQuestion::Drop { export, below } => {
@@ -74,6 +78,11 @@ pub fn answer_of(buffer: Option<&dyn BufferControl>, question: &BufferQuestion) 
             changed(buffer.map(|buffer| buffer.give_up(export, &below.0)))
         }
     }
+}
+
+/// How long files stay by a request; None is without end. A time that no calendar has would show no end, and no pin.
+fn time_of(seconds: Option<u64>) -> Option<Duration> {
+    seconds.map(|seconds| Duration::from_secs(seconds).min(KEEP_MAX))
 }
 
 /// Files of a page for which another node asks.
@@ -292,6 +301,14 @@ mod tests {
         assert_eq!(first.next, Some(Text::from("b")));
         let all = merged(page(&[], None), others, 2);
         assert_eq!((all.files.len(), all.next), (2, None));
+    }
+
+    #[test]
+    fn files_stay_for_a_time_that_a_list_can_show() {
+        assert_eq!(time_of(None), None);
+        assert_eq!(time_of(Some(0)), Some(Duration::ZERO));
+        assert_eq!(time_of(Some(7)), Some(Duration::from_secs(7)));
+        assert_eq!(time_of(Some(u64::MAX)), Some(KEEP_MAX));
     }
 
     #[test]
