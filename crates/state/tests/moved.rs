@@ -3,9 +3,13 @@
 
 mod support;
 
-use godwit_state::{FEATURE_LEVEL, FailureCode, JobAmounts, JobDetails, JobOp, Moved, Op, Reason};
+use godwit_state::{
+    Command, CommandError, FEATURE_LEVEL, FailureCode, JobAmounts, JobDetails, JobOp, Moved, Op,
+    Outcome, Reason,
+};
+use support::nodes::{actor, denied, done, two_nodes};
 use support::state::State;
-use support::{at, claim, new_job};
+use support::{at, claim, finish, new_job, runner};
 
 fn moved(attempt: u32, bytes: u64, files: u64, again: u64) -> JobOp {
     JobOp::Moved {
@@ -97,4 +101,27 @@ fn figures_beyond_all_measure_are_summed_up() {
     assert_eq!(details["job"].moved, all);
     // The running attempt is not included.
     assert_eq!(details["job"].moved_before.bytes, most);
+}
+
+#[test]
+fn the_report_of_a_claim_that_another_node_has_replaced_is_late_and_not_forbidden() {
+    let mut state = two_nodes();
+    let of_job = |op| Op::Job("j".to_owned(), op);
+    let claim = |by: &str, seen| {
+        let runner = runner(by, "first");
+        of_job(JobOp::Claim { runner, seen })
+    };
+    let (a, b) = (|| actor("a", None, 1), || actor("b", None, 2));
+    state
+        .op(1, Op::Submit(Box::new(new_job("j"))))
+        .expect("a job");
+    done(&mut state, a(), claim("a", 0));
+    state.op(2, of_job(JobOp::Pause)).expect("paused");
+    state.op(2, of_job(JobOp::Resume)).expect("resumed");
+    done(&mut state, b(), claim("b", 3));
+    let end = |epoch| of_job(finish(epoch, Outcome::Complete));
+    let late = state.apply(&Command::new(at(1), a(), end(1)));
+    assert!(matches!(late, Err(CommandError::Stale { .. })), "{late:?}");
+    denied(&mut state, a(), end(4), "job.finish");
+    done(&mut state, b(), end(4));
 }

@@ -101,10 +101,9 @@ impl Parts {
             pace: Pace::default(),
             turns: Arc::clone(&turns),
         });
-        let sites = Bordered::new(config.sites, Arc::clone(&config.is_member));
+        let sites = Bordered::new(config.sites, config.is_member);
         let asking = Arc::new(asking(&this, sites));
-        let live = Arc::new(Live::default());
-        let shared = SharedSources::default();
+        let (live, shared) = (Arc::<Live>::default(), SharedSources::default());
         let divided = Arc::new(divided::Context {
             this: Arc::clone(&this),
             rights: Arc::clone(&rights),

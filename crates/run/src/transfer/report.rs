@@ -5,7 +5,7 @@ use godwit_api::failure::{Failure, FailureCode, Scope};
 use godwit_api::rest::Amount;
 use godwit_engine::session::{ClientReport, Engine, Refusal};
 use godwit_engine::{ChannelRate, End, EndCounters, Snapshot, usage};
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Finished};
 
 use super::Job;
 use super::channels::report_at_end;
@@ -224,15 +224,7 @@ impl Report {
             deleted: done(finished.map(|finished| finished.deleted), &|counters| {
                 counters.entries_deleted
             }),
-            // After a restart of the transfer, the destination finds the files of this transfer, too.
-            delivered: finished.map_or_else(Amount::default, |finished| {
-                let files = totals.earlier(|counters| counters.files_done);
-                let bytes = totals.earlier(|counters| counters.bytes_durable);
-                Amount {
-                    files: finished.delivered_files.saturating_sub(files),
-                    bytes: finished.delivered_bytes.saturating_sub(bytes),
-                }
-            }),
+            delivered: finished.map_or_else(Amount::default, |end| delivered(end, totals)),
             adjusted: done(finished.map(|finished| finished.adjusted), &|counters| {
                 counters.entries_adjusted
             }),
@@ -253,6 +245,16 @@ impl Report {
             summary,
             end_counters,
         }
+    }
+}
+
+/// Amounts that other transfers of the job delivered. After a restart of the transfer, the destination finds the files of this transfer, too.
+fn delivered(finished: &Finished, totals: &Totals) -> Amount {
+    let files = totals.earlier(|counters| counters.files_done);
+    let bytes = totals.earlier(|counters| counters.bytes_durable);
+    Amount {
+        files: finished.delivered_files.saturating_sub(files),
+        bytes: finished.delivered_bytes.saturating_sub(bytes),
     }
 }
 

@@ -392,8 +392,13 @@ fn runs(db: &Connection, id: &str, node: &Node) -> Result<bool, Stop> {
 
 /// Whether the node had the claim that the report names.
 fn had_claim(db: &Connection, (id, op): (&str, &JobOp), node: &Node) -> Result<bool, Stop> {
-    let Some(epoch) = op.claim() else {
-        return Ok(false);
+    let epoch = match op {
+        JobOp::Report { epoch, .. }
+        | JobOp::Placed { epoch, .. }
+        | JobOp::Route { epoch, .. }
+        | JobOp::Backoff { epoch, .. } => *epoch,
+        JobOp::Finish(finish) => finish.epoch,
+        _ => return Ok(false),
     };
     Ok(claimed_by(db, id, epoch)?.is_some_and(|claimed_by| claimed_by == node.name))
 }

@@ -479,19 +479,6 @@ impl JobOp {
         }
     }
 
-    /// The epoch of the claim whose runner reports.
-    #[must_use]
-    pub(crate) fn claim(&self) -> Option<u64> {
-        match self {
-            Self::Report { epoch, .. }
-            | Self::Placed { epoch, .. }
-            | Self::Route { epoch, .. }
-            | Self::Backoff { epoch, .. } => Some(*epoch),
-            Self::Finish(finish) => Some(finish.epoch),
-            _ => None,
-        }
-    }
-
     /// Whether a user makes the request. Commands of nodes without a user are not audited.
     #[must_use]
     pub const fn by_user(&self) -> bool {

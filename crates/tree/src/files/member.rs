@@ -74,13 +74,6 @@ impl Target {
         TempName::of_member(self.config.tag, &record.path, &purpose)
     }
 
-    /// Counts data of an earlier attempt in a file that this attempt completes. The members of a claim report such data themselves.
-    pub(crate) fn note_resumed(&self, bytes: u64) {
-        if self.config.since.is_some() && self.config.member.is_none() {
-            self.delivered.bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
-    }
-
     /// The membership of this transfer; an error if a sender of parts is no member.
     pub(crate) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
         self.config.member.as_ref().ok_or_else(|| {
@@ -146,6 +139,13 @@ impl Delivered {
     pub(crate) fn counted(&self) -> (u64, u64) {
         let counted = |number: &AtomicU64| number.load(Ordering::Relaxed);
         (counted(&self.files), counted(&self.bytes))
+    }
+}
+
+/// Counts data of an earlier attempt in a file that this attempt completes. The members of a claim report such data themselves.
+pub(crate) fn note_resumed(bytes: u64, target: &Target) {
+    if target.config.since.is_some() && target.config.member.is_none() {
+        target.delivered.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -18,7 +18,7 @@ use godwit_store::{Kind, Look, RelPath, Replace, StoreError, StoreErrorKind, Tem
 
 use crate::files::finish::spill_list::encode_link;
 use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
-use crate::files::member::accept_late;
+use crate::files::member::{accept_late, note_resumed};
 use crate::files::plan::agenda::Agenda;
 use crate::files::plan::awaited::Awaited;
 use crate::files::plan::compare::{Comparer, Judgement, has_time, mtime_of};
@@ -334,7 +334,7 @@ impl Planner {
                 found.digest = FileDigest::new(found.digest.kind());
                 return None;
             }
-            self.target.note_resumed(found.digest.covered());
+            note_resumed(found.digest.covered(), &self.target);
             let held = ranges
                 .into_iter()
                 .map(|(offset, bytes, digest)| HeldRange {
