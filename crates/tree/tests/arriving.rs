@@ -296,6 +296,30 @@ fn a_scan_names_a_file_that_was_put_aside_and_a_removed_directory_takes_it_along
 }
 
 #[test]
+fn a_later_file_wins_over_one_that_was_put_aside_and_over_no_other_one() {
+    let world = World::new();
+    let storage = world.storage();
+    let aside = contents(3_000, 1);
+    write(&*storage, "a", &aside, &meta(1_000), Replace::Never);
+    put_aside(&world, "a");
+    // A transfer sees no such file, so it replaces none.
+    assert!(storage.stat(&path("a")).expect("looked").is_none());
+    let later = contents(3_001, 2);
+    write(&*storage, "a", &later, &meta(2_000), Replace::Never);
+    assert_eq!(world.buffer.arrivals().sums().files, 1);
+    // A file of slow storage, as one without room, replaces no file that waits.
+    let (at, temp) = (path("a"), TempName::new(8, &path("a")));
+    world
+        .slow()
+        .write_whole(&at, &temp, &meta(3_000), b"other")
+        .expect("written");
+    let taken = storage.commit(&at, &temp, Replace::Never);
+    assert_eq!(taken.expect_err("taken").kind, StoreErrorKind::Exists);
+    assert_eq!(world.drain(), 0);
+    assert!(fs::read(world.at("a")).expect("there") == later);
+}
+
+#[test]
 fn an_export_that_other_nodes_serve_gets_its_files_at_once() {
     let world = World::new();
     assert!(world.arrivals.share(true) && !world.arrivals.share(true));

@@ -200,14 +200,14 @@ impl ArrivingStorage {
         temp: &TempName,
         replace: Replace,
     ) -> Result<(), StoreError> {
-        let slow = || self.instead(path, || self.below.commit(path, temp, replace));
         if file.is_slow() {
-            return slow();
+            return self.commit_below(path, temp, replace);
         }
+        self.check_free(path, replace)?;
         let held = self.hold(path)?;
         let there = self.below.stat(path)?;
-        if replace == Replace::Never && (there.is_some() || held.is_some()) {
-            return Err(StoreError::new("name", path, StoreErrorKind::Exists));
+        if replace == Replace::Never && there.is_some() {
+            return Err(exists(path));
         }
         let is_in_the_way = there.is_some_and(|there| there.kind == Kind::Directory);
         let mark = match file.meta().filter(|_| !is_in_the_way) {
@@ -244,10 +244,32 @@ impl ArrivingStorage {
                 false => Ok(()),
             };
         }
-        drop(held);
         file.divert()?;
         self.below.sync_batch(&[(path, *temp)], 0)?;
-        slow()
+        self.below.commit(path, temp, replace)?;
+        if let Some(held) = held {
+            held.forget();
+        }
+        Ok(())
+    }
+
+    /// Gives a file of slow storage its name. The waiting file of that path goes.
+    fn commit_below(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<(), StoreError> {
+        self.check_free(path, replace)?;
+        self.instead(path, || self.below.commit(path, temp, replace))
+    }
+
+    /// Refuses a name for which a file waits, if nothing may be replaced. A file that was put aside has no name: a later one wins.
+    fn check_free(&self, path: &RelPath, replace: Replace) -> Result<(), StoreError> {
+        match replace == Replace::Never && self.arrivals.waiting(path).is_some() {
+            true => Err(exists(path)),
+            false => Ok(()),
+        }
     }
 
     /// Waits until the records of landed files are durable, also of those for which another thread waits.
@@ -289,6 +311,11 @@ impl Drop for ArrivingStorage {
         // A transfer that does not sync asks for no record. Earlier files with the same names must go all the same.
         let _ = self.confirm();
     }
+}
+
+/// The error for a name that is taken.
+fn exists(path: &RelPath) -> StoreError {
+    StoreError::new("name", path, StoreErrorKind::Exists)
 }
 
 /// The metadata of a waiting file, as if it was in place.

@@ -241,7 +241,7 @@ impl Storage for ArrivingStorage {
         let file = self.unnamed(path, temp);
         let done = match file {
             Some(file) => self.land(&file, path, temp, replace),
-            None => self.instead(path, || self.below.commit(path, temp, replace)),
+            None => self.commit_below(path, temp, replace),
         };
         if done.is_ok() {
             lock(&self.unnamed).remove(&(path.clone(), *temp));
