@@ -5,8 +5,7 @@ use godwit_api::rest::Timestamp;
 use godwit_jobs::Seen;
 use godwit_state::{Actor, Command, JobFilter, NewJob, Op, Role, StoredPlace};
 
-use crate::settings::keep;
-use crate::world::{self, World};
+use crate::world::World;
 
 /// As many as the largest page of the API.
 const JOBS: usize = 1_000;
@@ -48,22 +47,6 @@ fn a_list_of_a_thousand_jobs_parses_no_description() {
     for job in &page.jobs {
         let shown = (&*job.label, &*job.sources[0], &*job.destination);
         assert_eq!(shown, ("night", "here:/from/a", "here:/to/b"));
-    }
-    jobs.stop();
-}
-
-/// Others may write to a place that the owner of a job may not list, and their files wait there, too.
-#[test]
-fn an_owner_who_may_not_list_the_destination_does_not_see_what_waits_there() {
-    let world = World::new();
-    let jobs = world.start(0);
-    let id = keep(&jobs, "bob", &world::new("here:/from/a", "here:/to/b"));
-    let mut job = jobs.job(&id).expect("there");
-    job.buffered = Some(5);
-    for (user, role, buffered) in [("bob", Role::Operator, None), ("ada", Role::Admin, Some(5))] {
-        let seen = Seen::by(&jobs, user, role).expect("read").view(job.clone());
-        assert_eq!(seen.destination, "here:/to/b", "{user} sees all of the job");
-        assert_eq!(seen.buffered, buffered, "{user}");
     }
     jobs.stop();
 }
