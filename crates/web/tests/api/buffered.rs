@@ -1,13 +1,14 @@
 //! Tests that each change of the transfer buffer is in the audit log before it is made, and reaches the other nodes of the cluster. Silent
-//! nodes hold up no other request.
+//! nodes hold up no other request. Jobs show what of them is buffered only with the right to list the destination.
 //! The buffer itself is tested with the real binary.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use godwit_api::ask::{BufferAnswer, BufferQuestion};
-use godwit_api::rest::{BufferChanged, BufferFiles, BufferView};
-use godwit_state::Replica;
+use godwit_api::rest::{BufferChanged, BufferFiles, BufferView, JobView};
+use godwit_jobs::Seen;
+use godwit_state::{Replica, Role};
 use godwit_web::{BufferControl, BufferMates};
 use serde_json::json;
 
@@ -137,6 +138,35 @@ fn each_request_about_the_buffer_takes_its_own_right() {
     }
     let made = watched.seen.lock().unwrap().len();
     assert_eq!(made, 4, "a refused change reaches no buffer");
+}
+
+/// Others write to the destination, too, and the owner of a job sees nothing of their files there.
+#[test]
+fn an_owner_who_may_not_list_the_destination_does_not_see_what_is_buffered() {
+    let world = World::new();
+    let owner = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data read");
+    world.grant("otto", "archive write");
+    let job = json!({
+        "sources": ["here:/data/run42"], "destination": "here:/archive/copy/",
+        "not_before": "2100-01-01T00:00:00Z",
+    });
+    let made = owner.post("/api/v1/jobs", &job).expect(201).json();
+    let made: JobView = serde_json::from_value(made).unwrap();
+    let job = JobView {
+        buffered: Some(7),
+        ..made
+    };
+    let seen = |user: &str, role| Seen::by(&world.jobs, user, role).unwrap().view(job.clone());
+    let whole = seen("otto", Role::Operator);
+    assert_eq!(whole.destination, job.destination, "it is no outline");
+    assert_eq!(whole.buffered, None);
+    assert_eq!(seen("vera", Role::Viewer).buffered, None);
+    assert_eq!(seen("ada", Role::Admin).buffered, Some(7));
+    world.grant("otto", "archive:/elsewhere list");
+    assert_eq!(seen("otto", Role::Operator).buffered, None);
+    world.grant("otto", "archive:/copy list");
+    assert_eq!(seen("otto", Role::Operator).buffered, Some(7));
 }
 
 /// Two other nodes, of which one does not answer.
