@@ -7,15 +7,17 @@
 mod copies;
 mod figures;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::grant::lasting::{Lasting, Look};
 use godwit_api::rest::{JobState, Place};
 use godwit_run::local::Access;
 use godwit_run::removal::{Permit, Removed, Within, directories, mark, remove};
@@ -236,21 +238,34 @@ impl Removal<'_> {
         self.0.events.note(
             "all destinations have ended; files with enough copies are removed at the source",
         );
+        let lasting = RefCell::new(Lasting::new(Instant::now()));
+        let look = || access::look(self.0.rights, self.0.job);
+        let is_allowed = || {
+            let mut right = lasting.borrow_mut();
+            right.holds(Instant::now(), &look, &thread::sleep)
+        };
         let permit = Permit {
-            holds: &|| self.goes_on() && fence.holds(),
+            holds: &|| self.goes_on() && is_allowed() && fence.holds(),
             goes_on: &|| self.goes_on(),
         };
         let proofs = (proofs.as_mut_slice(), wished.copies);
-        remove(&source, proofs, &marks, &permit).map(Some)
+        let removed = remove(&source, proofs, &marks, &permit);
+        let end = lasting.borrow_mut().take_end();
+        if let Some(Look::Gone(why) | Look::Unread(why)) = end {
+            self.0
+                .events
+                .note(&clip(&format!("no more files are removed: {why}")));
+        }
+        removed.map(Some)
     }
 
-    /// Whether the owner may still run these jobs, and so use their source and copies.
+    /// Whether the owner may still run these jobs, and so use their source and copies. Nothing goes while the rights cannot be read.
     fn check_owner<'j>(&self, jobs: impl IntoIterator<Item = &'j Job>) -> Result<(), String> {
-        let denied = |job| access::denied(self.0.rights, job);
-        match jobs.into_iter().find_map(denied) {
-            Some(why) => Err(why),
-            None => Ok(()),
-        }
+        jobs.into_iter()
+            .try_for_each(|job| match access::look(self.0.rights, job) {
+                Look::Holds => Ok(()),
+                Look::Gone(why) | Look::Unread(why) => Err(why),
+            })
     }
 
     /// Refuses copies that may be the source itself: one shows a mark of a directory that loses files.

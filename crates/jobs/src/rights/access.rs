@@ -9,6 +9,7 @@ mod there;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::failure::FailureCode;
+use godwit_api::grant::lasting::Look;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Subject, Wish, allows_at};
 use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
@@ -20,6 +21,7 @@ use crate::basis::clock::now;
 use crate::basis::documents;
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
+use crate::basis::stored::Stored;
 use crate::rights::{Rights, asker};
 pub(crate) use own::OwnRights;
 pub(crate) use rule::JOB_RULE;
@@ -442,6 +444,33 @@ pub(crate) fn denied(rights: &Rights, job: &Job) -> Option<String> {
     match check_owner(rights, (&job.owner, kept), there, &sources, &destination) {
         Err(JobsError::Forbidden { detail, .. }) => Some(detail),
         _ => None,
+    }
+}
+
+/// Whether the owner of a job may run it now. For work that cannot be undone: rights that cannot be read do not count, unlike in [`denied`].
+pub(crate) fn look(rights: &Rights, job: &Job) -> Look<String> {
+    if asker_of(job).is_some() {
+        return denied(rights, job).map_or(Look::Holds, Look::Gone);
+    }
+    let check = || -> Result<(), JobsError> {
+        let stored = Stored::of(&rights.this.reader(), &job.id)?;
+        let (sources, destination) = places_of(job)?;
+        let owner = (job.owner.as_str(), stored.role);
+        check_owner(
+            rights,
+            owner,
+            There::of(&stored.new),
+            &sources,
+            &destination,
+        )
+    };
+    match check() {
+        Ok(()) => Look::Holds,
+        Err(JobsError::Forbidden { detail, .. }) => Look::Gone(detail),
+        Err(error) => Look::Unread(format!(
+            "it is unknown whether the owner of the job still has the right: {}",
+            error.words()
+        )),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::basis::this_node::{Log, ThisNode};
 use crate::queue::nodes::Seen;
 use crate::queue::schedule::fire;
 use crate::queue::{Queue, flow, scheduler};
+use crate::rights::FileGrants;
 use crate::rights::access::RightsAtStart;
 
 /// When users, jobs and schedules are made.
@@ -53,6 +54,11 @@ impl ExportedFiles for NoFiles {
 
 /// The parts of a lone node without threads.
 fn parts(directory: &Path, log: Arc<Log>) -> (Parts, Queue) {
+    parts_by(directory, log, Arc::new(|| Ok(Vec::new())))
+}
+
+/// The same with these grants in its home.
+fn parts_by(directory: &Path, log: Arc<Log>, file_grants: Arc<FileGrants>) -> (Parts, Queue) {
     let replica = Replica::open(Options {
         free_bytes_min: 0,
         ..Options::new(directory.join("state"))
@@ -61,7 +67,7 @@ fn parts(directory: &Path, log: Arc<Log>) -> (Parts, Queue) {
         node: "node1".to_owned(),
         directory: directory.join("jobs"),
         exports: Vec::new(),
-        file_grants: Arc::new(|| Ok(Vec::new())),
+        file_grants,
         machine_admins: Vec::new(),
         keep_history: Duration::from_hours(24),
         jobs_max: 1,

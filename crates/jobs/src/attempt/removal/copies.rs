@@ -14,7 +14,6 @@ use super::{Checks, Removal};
 use crate::asking::manifest;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
-use crate::rights::access;
 
 /// How long the proof of another copy counts, in milliseconds. An older copy is read once more before files go. Neither the own proof nor the
 /// removal has a bound: either takes as long as the reading of a copy or of the source. `docs/several-sites.md` says so.
@@ -73,7 +72,7 @@ impl Removal<'_> {
             };
             let named = |why: String| format!("the copy of job {}: {why}", child.id);
             // Its copy is read and looked at in the name of the owner, who may have lost the right to it.
-            if let Some(why) = access::denied(self.0.rights, &child) {
+            if let Err(why) = self.check_owner([&child]) {
                 let why = named(why);
                 self.0.events.note(&clip(&why));
                 trouble.get_or_insert(why);

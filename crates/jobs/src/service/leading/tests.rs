@@ -1,9 +1,14 @@
 //! Tests what a user sees of a flow: the reasons of runs that were made in a larger role, and that its owner has too many jobs.
-//! Runs no job.
+//! Also tests whether the owner of a removal still has the right to it. Runs no job.
 
+use std::sync::atomic::AtomicBool;
+
+use godwit_api::grant::Grant;
+use godwit_api::grant::lasting::Look;
 use godwit_state::{AccessRight, AccessRule, RuleSite};
 
 use super::*;
+use crate::rights::access;
 use crate::service::Jobs;
 use crate::views::seen::Seen as SeenBy;
 
@@ -90,4 +95,63 @@ fn a_flow_whose_owner_has_too_many_jobs_says_so_at_each_hop() {
     flow::run(&queue, &reader, NOW).expect("a pass");
     let jobs = reader.jobs(&JobFilter::default(), None, 100).expect("read");
     assert_eq!(jobs.jobs.len(), 10, "no run starts");
+}
+
+/// A file of grants with a line that cannot be read lets running transfers continue. A removal at the source must not begin then.
+#[test]
+fn a_removal_does_not_count_on_rights_that_cannot_be_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let broken = Arc::clone(&is_broken);
+    let grants = move || -> Result<Vec<Grant>, String> {
+        match broken.load(Ordering::SeqCst) {
+            true => Err("line 1: unknown".to_owned()),
+            false => Ok(Vec::new()),
+        }
+    };
+    let log = Arc::new(|_: &str| {});
+    let (_parts, queue) = parts_by(directory.path(), log, Arc::new(grants));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Operator, "siteS");
+    let spec =
+        r#"{"sources":["here:/data/x"],"destination":"here:/data/y","remove_source_after":1}"#;
+    let new = NewJob {
+        spec: spec.to_owned(),
+        ..new_job("j")
+    };
+    propose(&queue, Op::Submit(Box::new(new)));
+    let job = queue.this.reader().job("j").expect("read").expect("there");
+    let look = || access::look(&queue.rights, &job);
+    let allow = |path: &str, right: AccessRight| {
+        let Op::Access(Change::Put(rule)) = rule("data", AccessRight::Read) else {
+            panic!("a rule");
+        };
+        let rule = AccessRule {
+            id: format!("data-{path}"),
+            site: None,
+            export: "data".to_owned(),
+            path: path.to_owned(),
+            rights: vec![AccessRight::Read, right],
+            ..rule
+        };
+        propose(&queue, Op::Access(Change::Put(rule)));
+    };
+    assert!(matches!(look(), Look::Gone(_)), "no rule");
+    allow("y", AccessRight::Write);
+    allow("x", AccessRight::List);
+    let found = look();
+    assert!(
+        matches!(&found, Look::Gone(why) if why.contains("delete")),
+        "{found:?}"
+    );
+    allow("x", AccessRight::Delete);
+    assert_eq!(look(), Look::Holds);
+    is_broken.store(true, Ordering::SeqCst);
+    assert_eq!(access::denied(&queue.rights, &job), None);
+    let found = look();
+    // A line of the file is for admins.
+    assert!(
+        matches!(&found, Look::Unread(why) if !why.contains("line 1")),
+        "{found:?}"
+    );
 }
