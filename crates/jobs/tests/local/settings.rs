@@ -16,7 +16,7 @@ use godwit_state::{
 use crate::world::{World, alice, new, site, wait_for};
 
 /// A job for each kind and each setting that only a command takes, with that setting.
-fn refused() -> impl Iterator<Item = (&'static Setting, NewJob)> {
+fn jobs_with_command_settings() -> impl Iterator<Item = (&'static Setting, NewJob)> {
     let kinds = [JobKind::Copy, JobKind::Sync, JobKind::Verify];
     kinds.into_iter().flat_map(|kind| {
         let of_a_command = |setting: &&Setting| matches!(setting.applies_to, AppliesTo::Command(_));
@@ -51,7 +51,7 @@ fn a_job_is_refused_with_a_setting_that_only_a_command_takes() {
     let jobs = world.start(1);
     let guests = Guests::new(jobs.clone());
     let mut seen = Vec::new();
-    for (setting, job) in refused() {
+    for (setting, job) in jobs_with_command_settings() {
         let submitted = jobs.submit(alice(), "alice", &job, None);
         names(&submitted.expect_err("refused").to_string(), setting);
         let scheduled = jobs

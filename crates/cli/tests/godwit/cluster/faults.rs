@@ -53,12 +53,12 @@ ssize_t pread64(int fd, void *bytes, size_t length, off_t offset) {
 "#;
 
 /// A mount whose reads and writes fail when the test says so.
-struct Faulty {
+struct FaultyMount {
     mount: Mount,
     prefix: PathBuf,
 }
 
-impl Faulty {
+impl FaultyMount {
     /// Mounts `directory` at a place in `beside`; None where this user may not mount.
     fn of(directory: &Path, beside: &Path, name: &str) -> Option<Self> {
         let library = beside.join("faults.so");
@@ -92,9 +92,9 @@ impl Faulty {
 }
 
 /// Adds a node that has the shared file system by a mount that can fail.
-fn join_faulty(site: &mut Site) -> Option<Faulty> {
+fn join_faulty(site: &mut Site) -> Option<FaultyMount> {
     let shared = site.nodes[0].export.clone();
-    let faulty = Faulty::of(&shared, site.shared.path(), "odd")?;
+    let faulty = FaultyMount::of(&shared, site.shared.path(), "odd")?;
     let own = tempfile::tempdir_in(site.shared.path()).expect("a directory");
     join_odd(site, Rig::with(own, Some(faulty.mount.place()), None));
     site.wait("three nodes", |view| up(view).len() == 3);
@@ -242,7 +242,7 @@ fn a_job_waits_while_all_nodes_are_full_and_continues_with_the_first_that_is_not
     let directory = directory.expect("a directory");
     let disk = directory.path().join("disk");
     fs::create_dir_all(&disk).expect("made");
-    let both = ["one", "two"].map(|name| Faulty::of(&disk, directory.path(), name));
+    let both = ["one", "two"].map(|name| FaultyMount::of(&disk, directory.path(), name));
     let [Some(one), Some(two)] = both else {
         return;
     };

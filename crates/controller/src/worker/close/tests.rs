@@ -31,8 +31,8 @@ fn place(site: &str) -> StoredPlace {
     }
 }
 
-/// A job whose work is open, for two nodes.
-fn divided(node: &Node) {
+/// Submits a job whose work is open, for two nodes.
+fn submit_divided(node: &Node) {
     let new = NewJob {
         id: "job".to_owned(),
         label: "job".to_owned(),
@@ -149,7 +149,7 @@ fn scanned(node: &Node, outcome: Settlement) {
 fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting() {
     let directory = tempfile::tempdir().expect("a directory");
     let (node, base, shared) = (node(directory.path()), base(), Shared::default());
-    divided(&node);
+    submit_divided(&node);
     let context = JobContext {
         node: &node,
         job: "job",
@@ -170,7 +170,7 @@ fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting(
 fn after_a_refused_region_the_close_of_the_root_finishes_the_whole_tree() {
     let directory = tempfile::tempdir().expect("a directory");
     let (node, base, shared) = (node(directory.path()), base(), Shared::default());
-    divided(&node);
+    submit_divided(&node);
     let context = JobContext {
         node: &node,
         job: "job",
