@@ -143,7 +143,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     let known = shared.places.may_ask(peer).is_ok().then(place);
     let stranger = match &known {
         Some(Ok(_)) => {
-            stranger.give_back_known();
+            stranger.free_as_known();
             None
         }
         _ => Some(stranger),

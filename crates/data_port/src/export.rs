@@ -290,7 +290,7 @@ impl Export {
     ) -> Result<(Arc<dyn Storage>, Vec<u8>), ExportError> {
         let storage = self.open_itself(spill, access, syncs)?;
         let storage = match &self.arrivals {
-            Some(arrivals) => arrivals.over(storage),
+            Some(arrivals) => arrivals.wrap(storage),
             None => storage,
         };
         Ok((storage, self.path.as_os_str().as_bytes().to_vec()))

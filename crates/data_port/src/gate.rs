@@ -174,7 +174,7 @@ impl Strangers {
 impl StrangerSlot {
     /// Frees the slot, because the connection belongs to a peer with a grant. From now on other connections from its address have
     /// precedence.
-    pub(crate) fn give_back_known(self) {
+    pub(crate) fn free_as_known(self) {
         self.strangers.lock().0.know(self.address);
     }
 }

@@ -1,4 +1,4 @@
-//! Owns the way of files through the transfer buffer into an export: a storage that takes them on flash, and the steps that bring a waiting
+//! Owns the path of files through the transfer buffer into an export: a storage that takes them on flash, and the steps that bring a waiting
 //! file to its place. Decides nothing about room and order; the buffer does.
 //!
 //! A file is taken on flash if the buffer has room for all of it at once, and its length is known. All else goes to slow storage at once:
@@ -102,7 +102,7 @@ impl Arrivals {
 
     /// The storage of the export, through which files arrive.
     #[must_use]
-    pub fn over(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+    pub fn wrap(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
         Arc::new(ArrivingStorage::new(storage, self.clone()))
     }
 

@@ -66,7 +66,7 @@ impl World {
     }
 
     fn storage(&self) -> Arc<dyn Storage> {
-        self.arrivals.over(Arc::new(self.slow()))
+        self.arrivals.wrap(Arc::new(self.slow()))
     }
 
     /// Places all files that wait, and returns how many failed.
@@ -432,7 +432,7 @@ fn three_exports_that_hang_hold_up_no_other_one() {
     let named = |number: u8| Arrivals::new(&world.buffer, "data", [number; 16], true);
     let all: Vec<Arrivals> = (1..=4).map(named).collect();
     for (number, arrivals) in all.iter().enumerate() {
-        let storage = arrivals.over(Arc::new(world.slow()));
+        let storage = arrivals.wrap(Arc::new(world.slow()));
         for file in 0..4 {
             let name = format!("{number}-{file}");
             write(&*storage, &name, b"some", &meta(1), Replace::Never);
