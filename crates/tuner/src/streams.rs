@@ -197,14 +197,14 @@ impl StreamTuner {
             return None;
         }
         let room = reading.room();
-        let may_be_pause = self.usual.may_be_pause(now, reading, room);
+        let may_soon_rise = self.usual.may_soon_rise(now, reading, room);
         // The first windows show streams that are still starting, unless their buffers are full.
         let starts = self.meter.windows() < START_WINDOWS && self.meter.is_moving(reading);
         if starts && !reading.has_full_buffers() {
             return None;
         }
         if holdup == Holdup::Threads {
-            if !self.waits.up.is_over(now) || may_be_pause {
+            if !self.waits.up.is_over(now) || may_soon_rise {
                 return None;
             }
             let words = "each keeps a processor busy, and there are idle ones".to_owned();
@@ -217,7 +217,7 @@ impl StreamTuner {
         } else {
             self.learned.filled_by = self.learned.filled_by.filter(|most| *most >= self.target);
         }
-        if may_be_pause {
+        if may_soon_rise {
             return None;
         }
         if room == Room::None {

@@ -156,7 +156,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                 } else if !refusal.is_retryable() {
                     if link.early {
                         link.note_refusal(&refusal);
-                    } else if link.carriers() == 0 {
+                    } else if link.carrier_count() == 0 {
                         engine.fail(refusal.code(), &refusal.to_string());
                     }
                     return;
@@ -342,7 +342,7 @@ impl Link {
         }
     }
 
-    fn carriers(&self) -> usize {
+    fn carrier_count(&self) -> usize {
         lock(&self.state).carriers
     }
 

@@ -77,7 +77,7 @@ impl Usual {
     }
 
     /// Whether the rate may soon rise without any trial, because the usual rate, or no rate at all, was measured recently.
-    pub(super) fn may_be_pause(&self, now: Duration, reading: &Reading, room: Room) -> bool {
+    pub(super) fn may_soon_rise(&self, now: Duration, reading: &Reading, room: Room) -> bool {
         let Some(steady) = self.known(now) else {
             return is_recent(self.still, LATELY, now);
         };
