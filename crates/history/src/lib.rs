@@ -12,7 +12,7 @@ use godwit_api::rest::Timestamp;
 
 pub use host::{Energy, Host, HostTotals, Interface, Tcp, host_totals, is_host_figure};
 pub use read::{
-    NO_LINES, NO_SAMPLES, Unreadable, bytes, each_line, ids, manifest_path, open_manifest,
+    NO_LINES, NO_SAMPLES, Unreadable, bytes, each_line, job_ids, manifest_path, open_manifest,
     read_past, read_samples, remove, size,
 };
 pub use recorder::{Recorder, make_directory};

@@ -209,7 +209,7 @@ pub fn open_manifest(base: &Path, id: &str) -> Result<Option<File>, Unreadable> 
 }
 
 /// Ids of the jobs that have files.
-pub fn ids(base: &Path) -> Vec<String> {
+pub fn job_ids(base: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(base) else {
         return Vec::new();
     };

@@ -29,7 +29,7 @@ pub(super) fn report_amounts(this: &ThisNode, id: &str, attempt: u32, moved: Mov
 /// Reports the amounts of attempts that ended because this node stopped.
 pub(crate) fn recover(reports: &Reports) {
     let reader = reports.this.reader();
-    for id in godwit_history::ids(&reports.this.directory) {
+    for id in godwit_history::job_ids(&reports.this.directory) {
         let Some(attempt) = reader.attempts(&id).ok().and_then(|mut all| all.pop()) else {
             continue;
         };

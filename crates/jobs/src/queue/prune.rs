@@ -100,7 +100,7 @@ fn delete(this: &ThisNode, keep: Duration, at: Timestamp) -> Result<bool, JobsEr
 /// Removes the files of deleted jobs.
 fn remove_files(this: &ThisNode) -> Result<(), JobsError> {
     let reader = this.reader();
-    for id in godwit_history::ids(&this.directory) {
+    for id in godwit_history::job_ids(&this.directory) {
         if reader.job(&id)?.is_none() {
             // A file that cannot be removed is tried again.
             let _ = godwit_history::remove(&this.directory, &id);

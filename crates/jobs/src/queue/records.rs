@@ -193,7 +193,7 @@ struct Kept {
 
 fn make_room(records: &Records, owner: &str, at: Instant) -> Result<Look, JobsError> {
     let base = &records.this.directory;
-    let here: HashSet<String> = godwit_history::ids(base).into_iter().collect();
+    let here: HashSet<String> = godwit_history::job_ids(base).into_iter().collect();
     let filter = JobFilter {
         owner: Some(owner.to_owned()),
         bytes_max: Some(PAGE_BYTES),
