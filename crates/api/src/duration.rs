@@ -17,7 +17,7 @@ pub enum DurationError {
     /// The text after the number is no unit of time.
     #[error("`{0}` is not a unit of time: write ms, s, min, h or d")]
     Unit(String),
-    /// It is longer than a century.
+    /// The duration is longer than a century.
     #[error("the duration is longer than a century")]
     TooLong,
 }

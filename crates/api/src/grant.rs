@@ -29,13 +29,13 @@ use crate::rest::Timestamp;
 pub struct Grant {
     /// Subject that gets the rights.
     pub subject: Subject,
-    /// Name of the site of the area; None is the node itself. Only grants for users have a site, and only the state keeps them.
+    /// Name of the site of the area; None stands for the node itself. Only grants for users have a site, and only the state keeps them.
     pub site: Option<String>,
     /// Area of the grant.
     pub area: Area,
     /// Rights of the grant.
     pub rights: Rights,
-    /// When the grant ends; None is never.
+    /// Time at which the grant ends; None if the grant has no end.
     pub expires: Option<Timestamp>,
     /// Comment of the operator.
     pub comment: String,
@@ -71,7 +71,7 @@ impl Grant {
         self.allows_at(None, who, wish, now)
     }
 
-    /// Whether the grant alone allows this at a site; None is the node itself.
+    /// Whether the grant alone allows this at a site; None stands for the node itself.
     #[must_use]
     pub fn allows_at(
         &self,
@@ -104,7 +104,7 @@ pub fn allows<'a>(
     grants.into_iter().any(|grant| grant.allows(who, wish, now))
 }
 
-/// Whether any of the grants allows this at a site; None is the node itself.
+/// Whether any of the grants allows this at a site; None stands for the node itself.
 pub fn allows_at<'a>(
     grants: impl IntoIterator<Item = &'a Grant>,
     site: Option<&str>,
@@ -135,7 +135,7 @@ impl Wish<'_> {
         self.options_at(None)
     }
 
-    /// Options for a wish at a site; None is the node itself.
+    /// Options for a wish at a site; None stands for the node itself.
     #[must_use]
     pub fn options_at(&self, site: Option<&str>) -> String {
         let flag = match self.right {

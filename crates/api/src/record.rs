@@ -156,11 +156,11 @@ pub enum TransferNews {
 /// The step at which a stranger was refused.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum StrangerAction {
-    /// It connected without identification or request.
+    /// The stranger connected without identification or request.
     Connect,
-    /// It requested a transfer, or asked a question.
+    /// The stranger requested a transfer, or asked a question.
     Ask,
-    /// It tried to join the cluster without a valid invitation.
+    /// The stranger tried to join the cluster without a valid invitation.
     Join,
 }
 

@@ -12,7 +12,7 @@ pub enum UnitError {
     /// Nothing was given.
     #[error("it is empty")]
     Empty,
-    /// It does not begin with a decimal number.
+    /// The text does not begin with a decimal number.
     #[error("the value must begin with a number, as in 64GiB")]
     NoNumber,
     /// The text after the number is no unit.
@@ -23,7 +23,7 @@ pub enum UnitError {
     /// A lone `b` may mean either.
     #[error("`b` may mean bits or bytes: write bit or B")]
     Ambiguous,
-    /// It does not fit a file offset.
+    /// The value does not fit a file offset.
     #[error("it is larger than 8EiB less one byte")]
     TooLarge,
 }

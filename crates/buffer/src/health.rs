@@ -12,7 +12,7 @@ pub enum Health {
     Well,
     /// Far slower than usual: it gets one write at a time.
     Slow,
-    /// It gets no work except probes.
+    /// The volume gets no work except probes.
     Out(Cause),
 }
 
@@ -31,7 +31,7 @@ pub enum Cause {
 const JUDGED_BY: u32 = 16;
 /// A volume is slow when the recent time for a byte is this many times the usual one.
 const SLOW_FROM: f64 = 4.0;
-/// It is well again when the recent time is less than this many times the usual one.
+/// A slow volume is well again when the recent time is less than this many times the usual one.
 const WELL_BELOW: f64 = 2.0;
 /// Weight of the latest operation in the recent time.
 const RECENT_WEIGHT: f64 = 1.0 / 8.0;

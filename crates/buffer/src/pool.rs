@@ -40,7 +40,7 @@ pub enum Fetched {
 pub struct Extent {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// They were not in a buffer before.
+    /// The bytes were not in a buffer before.
     pub filled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Owns the way from the bytes of a volume to its state: both superblocks, the checkpoint, the changes behind it, and the damage among
+//! Rebuilds the state of a volume from its bytes: both superblocks, the checkpoint, the changes behind it, and the damage among
 //! them. Writes nothing.
 
 use std::fmt;
@@ -82,7 +82,7 @@ pub(crate) struct Replay {
 /// Both superblocks, each `None` if it is not valid.
 ///
 /// # Errors
-/// Neither can be read.
+/// Neither superblock can be read.
 pub(crate) fn superblocks(backing: &dyn Backing) -> io::Result<[Option<Superblock>; 2]> {
     let mut page = PageBuffer::new(usize::try_from(PAGE).unwrap_or(usize::MAX))?;
     let mut read = |at| {

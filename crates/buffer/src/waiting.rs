@@ -66,7 +66,7 @@ pub struct Waiting {
     files: BTreeMap<Arc<FileKey>, One>,
     /// The ready files, by their slow storage: a storage that hangs must not hold up another storage.
     ready: BTreeMap<SourceId, BTreeSet<Ranked>>,
-    /// Those that drain, by where they go.
+    /// The files that drain, by where they go.
     pub turns: Turns,
     later: BTreeSet<(Duration, Arc<FileKey>)>,
     ages: BTreeSet<(Duration, Arc<FileKey>)>,

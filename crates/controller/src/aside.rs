@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(used(&aside, 71), ["b", "c"]);
         assert_eq!(used(&aside, 72), ["a", "b", "c"]);
         assert_eq!(aside.decided().len(), 1);
-        // It is never left for longer than two minutes.
+        // A node is never set aside for longer than two minutes.
         let mut now = 72;
         for times in 3..10 {
             report(&mut aside, now, "s1", "a", times);

@@ -80,7 +80,7 @@ struct At {
     is_deaf: bool,
     /// The node holds the claim, and has seen the mark or made it.
     is_held: bool,
-    /// It did not answer last, and may still hold its claim.
+    /// The node did not answer last, and may still hold its claim.
     is_silent: bool,
     /// Members may have written there, and it has not confirmed that those have ended.
     is_unclear: bool,
@@ -103,9 +103,9 @@ impl At {
 /// State of the mark.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Marked {
-    /// No node has made it yet.
+    /// No node has made the mark yet.
     No,
-    /// It is there, until the claim is released.
+    /// The mark is there until the claim is released.
     Made,
     /// The mark cannot be made, so only one node is used.
     Never,
@@ -316,7 +316,7 @@ impl Claims {
                 if ask.sets {
                     at.order = ask.order;
                 }
-                // It may have been asked before it went away. A node that was silent may have missed fences of members; a node whose mark
+                // The node may have been asked before it went away. A node that was silent may have missed fences of members; a node whose mark
                 // was not checked is set again.
                 at.is_held = at.serves && (ask.sets || ask.mark == Mark::Untouched);
                 at.is_silent &= at.order != self.order;

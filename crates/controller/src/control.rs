@@ -466,7 +466,7 @@ fn without_members(picture: &Picture, work: Option<&Work>) -> Option<Failure> {
         return None;
     }
     let declined = work.into_iter().flat_map(|work| &work.targets.declined);
-    // These may pass, and the next attempt asks all nodes again.
+    // These failures may pass, and the next attempt asks all nodes again.
     let passing = [FailureCode::PeerBusy, FailureCode::Io];
     let mut passing = declined.filter(|(_, why)| why.code.is_one_of(&passing));
     if let Some((_, why)) = passing.next() {

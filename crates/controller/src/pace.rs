@@ -41,7 +41,7 @@ pub(crate) struct Left {
     pub(crate) held: u64,
     /// Other nodes that may lease.
     pub(crate) others: u64,
-    /// Parts among those that can be leased, and their bytes.
+    /// Parts among the items that can be leased, and the bytes of these parts.
     pub(crate) parts: u64,
     pub(crate) part_bytes: u64,
 }

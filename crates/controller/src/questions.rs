@@ -193,7 +193,7 @@ impl Site {
         let nodes = match self.ask(asked, &which_nodes(&self.below)) {
             Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => self.allowed(asked, nodes),
             Ok(_) => vec![known.clone()],
-            // It takes part in no cluster, or knows none.
+            // The asked node takes part in no cluster, or knows none.
             Err(refusal) if refusal.code == code::UNSUPPORTED => vec![known.clone()],
             Err(refusal) => return Err(refusal),
         };

@@ -11,7 +11,7 @@ use crate::watch::Traffic;
 
 /// Part of a rate that remains after each second in which it is not reached.
 const KEEPS: f64 = 0.98;
-/// Seconds after which a source was seen at a destination.
+/// A source counts as measured at a destination after this many seconds.
 const SEEN_AFTER: u32 = 2;
 /// Ratio of two rates from which nodes count as unequal.
 const UNEQUAL: f64 = 1.5;

@@ -31,7 +31,7 @@ const FREE_PARTS: u64 = 32;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Load {
     Works,
-    /// It has one in this many parts of an equal share.
+    /// The node has one in this many parts of an equal share.
     Slow(u64),
     Idle,
 }
@@ -177,7 +177,7 @@ impl Known {
             self.since = now;
         }
         if share == 0 {
-            // It waits, and is not idle.
+            // A node without a share waits, and is not idle.
             self.worked = now;
         }
         self.given.share = share;
@@ -313,7 +313,7 @@ fn step(limit: u64, kept: u64, given: &[GrantedShare], wanted: &[u64]) -> Vec<u6
     let shares: Vec<u64> = each
         .map(|(given, wanted)| match (given.most, given.share) {
             (Some(most), _) => most.min(*wanted),
-            // It had no limit.
+            // The node had no limit.
             (None, 0) => *wanted,
             (None, share) => share.min(*wanted),
         })

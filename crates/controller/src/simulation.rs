@@ -37,7 +37,7 @@ const MOVES_WITHIN: f64 = 5.0;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
     Kill,
-    /// It answers nothing, and its connections stand.
+    /// The node answers nothing, and its connections stand.
     Stop,
     /// Packets to it are lost.
     Cut,
@@ -132,7 +132,7 @@ fn peer(at: usize) -> Peer {
 }
 
 impl Source {
-    /// It could read nothing of its lease.
+    /// The node could read nothing of its lease.
     fn returned(&mut self, now: f64, item: u64, others: usize) {
         match self
             .reads

@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(*question, expected);
             match asked.name.as_str() {
                 "member" => Ok(Answer::Nodes(Vec::new())),
-                // It answers, but not that.
+                // This node answers, but not with a list of nodes.
                 "other" => Ok(Answer::Done {}),
                 _ => Err(Refusal::new(code::OTHER_CLUSTER, "no node of this site")),
             }

@@ -115,7 +115,7 @@ impl Patience {
 struct Known {
     /// Time of the last report, or of the arrival.
     reported: Duration,
-    /// It had streams then, or holds items.
+    /// The node had streams at its last report, or holds items.
     moves: bool,
 }
 

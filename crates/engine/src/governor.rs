@@ -58,14 +58,14 @@ pub struct Figures {
 /// Why a transfer has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unadmitted {
-    /// It needs more memory than the transfers of one owner may have.
+    /// The transfer needs more memory than the transfers of one owner may have.
     TooLarge {
         /// Bytes that it needs.
         needed: u64,
         /// Bytes for all transfers of one owner.
         share: u64,
     },
-    /// It no longer waits.
+    /// The transfer no longer waits.
     GaveUp,
 }
 

@@ -199,7 +199,7 @@ pub const ACK_DELAY: Duration = Duration::from_millis(1);
 /// How often each end sends its STATUS.
 pub const STATUS_EVERY: Duration = Duration::from_millis(500);
 
-/// Interval at which an idle stream sends a ping, so that the other end knows it is alive.
+/// Interval at which an idle stream sends a ping, so that the other end knows that the stream is alive.
 pub const PING_EVERY: Duration = Duration::from_secs(5);
 
 /// A stream that is silent for this long is given up; a blocked disk at the other end may take a minute.

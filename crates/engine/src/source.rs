@@ -26,7 +26,7 @@ pub trait Source: Send + Sync {
     /// Like [`Source::read_whole`]. If transfers share the bytes, also returns their common digest.
     ///
     /// # Errors
-    /// Those of [`Source::read_whole`].
+    /// The errors of [`Source::read_whole`].
     fn read_whole_shared(
         &self,
         record: &Record,
@@ -38,7 +38,7 @@ pub trait Source: Send + Sync {
     /// Like [`Source::read_whole`], after the receiver may have refused the bytes: takes no copy that transfers share.
     ///
     /// # Errors
-    /// Those of [`Source::read_whole`].
+    /// The errors of [`Source::read_whole`].
     fn read_whole_again(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
         self.read_whole(record, buffer)
     }
@@ -76,7 +76,7 @@ pub trait SourceFile: Send + Sync {
     /// Like [`SourceFile::read_at`]. If transfers share the bytes, also returns their common digest.
     ///
     /// # Errors
-    /// Those of [`SourceFile::read_at`].
+    /// The errors of [`SourceFile::read_at`].
     fn read_shared(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<OnceDigest>, ReadError> {
         self.read_at(offset, buffer)?;
         Ok(None)
@@ -85,7 +85,7 @@ pub trait SourceFile: Send + Sync {
     /// Like [`SourceFile::read_at`], after the receiver may have refused the bytes: takes no copy that transfers share.
     ///
     /// # Errors
-    /// Those of [`SourceFile::read_at`].
+    /// The errors of [`SourceFile::read_at`].
     fn read_again(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         self.read_at(offset, buffer)
     }

@@ -41,7 +41,7 @@ pub struct Recorder {
 /// Makes the directory for the files of a job.
 ///
 /// # Errors
-/// It cannot be made.
+/// The directory cannot be made.
 pub fn make_directory(base: &Path, id: &str) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);

@@ -172,7 +172,7 @@ fn check(place: &Path) -> Result<(), String> {
         }
     }
     let weakness = match replaceable::weakness(place, own) {
-        // All that is there was judged before.
+        // The existing part of the path was judged above.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         found => found.map_err(|error| error.to_string())?,
     };

@@ -352,7 +352,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a node did wrong, and says so if that is news.
+    /// Records a misdeed of a node. Logs the misdeed if it newly leaves the node out of the pool.
     fn blame(&self, mate: &Mate, misdeed: Misdeed) {
         let lasts = lock(&mate.watch).handle_fault(self.now(), misdeed);
         if let Some(lasts) = lasts {

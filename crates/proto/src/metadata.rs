@@ -144,7 +144,7 @@ impl Metadata {
     }
 }
 
-/// Appends an attribute; splits a value that does not fit into one extension with its name.
+/// Appends an attribute. A value is split if name and value do not fit into one extension.
 fn push_xattr(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
     let Some(name_bytes) = u8::try_from(name.len()).ok().filter(|bytes| *bytes > 0) else {
         return Err(WireError::too_long(

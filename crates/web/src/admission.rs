@@ -14,9 +14,9 @@ const KNOWN_MAX: usize = 4_096;
 /// Bounds on the number of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Strangers of one key from which no user has come.
+    /// Largest number of connections of strangers with one key from which no user has proven itself.
     pub(crate) per_key: usize,
-    /// Strangers of one key from which a user has come.
+    /// Largest number of connections of strangers with one key from which a user has proven itself.
     pub(crate) per_known_key: usize,
     /// Strangers of all keys from which no user has come, and as many of all others.
     pub(crate) strangers: usize,

@@ -85,7 +85,7 @@ pub struct WebConfig {
     pub certificate: CertificateSource,
     /// How long a client may leave an answer unread; usually [`UNREAD_MAX`].
     pub unread_max: Duration,
-    /// How long connections may stay that do nothing.
+    /// How long an idle connection may stay open.
     pub patience: Patience,
     /// How often one user may change something. Only tests set another pace.
     pub pace: ChangePace,
@@ -93,7 +93,7 @@ pub struct WebConfig {
     pub webhook_networks: Vec<Network>,
     /// Graphite receiver of the figures, as `HOST:PORT`; with None no figures are sent.
     pub graphite: Option<String>,
-    /// How often they are sent; usually [`PUSH_EVERY`](crate::PUSH_EVERY).
+    /// How often the figures are sent; usually [`PUSH_EVERY`](crate::PUSH_EVERY).
     pub graphite_every: Duration,
     /// Log sink; called with one line at a time.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,

@@ -29,7 +29,7 @@ struct File {
 // `FILES`, in the order of their paths, and `SOURCE`, a digest of what they were built from.
 include!("../../../ui/dist/files.in");
 
-/// The view of every address that is no file.
+/// The file that answers every address without a file.
 const INDEX: &str = "index.html";
 
 /// Scripts, styles and connections of this node only; nothing inline, nothing evaluated, in no frame.

@@ -5,7 +5,7 @@ use crate::settings::table::{CHOOSING, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
-/// Those rows.
+/// The rows of this group.
 pub(super) const CHOICES: &[Setting] = &[
     Setting {
         name: "exclude",

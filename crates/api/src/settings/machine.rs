@@ -3,7 +3,7 @@
 
 use crate::settings::table::{AppliesTo, COMMAND_ONLY, Heading, Kind, ObeyedBy, Scope, Setting};
 
-/// Those rows.
+/// The rows of this group.
 pub(super) const MACHINE: &[Setting] = &[
     Setting {
         name: "pin",

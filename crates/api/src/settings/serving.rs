@@ -7,7 +7,7 @@ use crate::settings::table::{Heading, Kind, NODE_ONLY, ObeyedBy, Scope, Setting}
 
 const SERVE: &[Scope] = &[Scope::Serve];
 
-/// Those rows.
+/// The rows of this group.
 pub(super) const SERVING: &[Setting] = &[
     Setting {
         name: "config",

@@ -37,7 +37,7 @@ pub struct Mark {
 pub struct Incoming<'a>(&'a mut Ledger);
 
 impl<'a> Incoming<'a> {
-    /// This ledger.
+    /// Wraps this ledger for arriving files.
     pub fn of(ledger: &'a mut Ledger) -> Self {
         Self(ledger)
     }

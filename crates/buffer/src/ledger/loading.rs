@@ -1,4 +1,4 @@
-//! Owns the way of extents from the log of a volume into the ledger, at the start and after the volume was out. Reads no log.
+//! Loads the extents of a volume's log into the ledger, at the start and after the volume was out. Reads no log.
 
 use super::shelf::Shelf;
 use crate::extent::{Keep, Place, Recovered, Step, VolumeIndex};

@@ -31,7 +31,7 @@ pub(super) struct Extent {
     pub(super) readers: u16,
     /// The extent is removed as soon as its state allows that.
     pub(super) is_unwanted: bool,
-    /// It counts among the clean extents that stay.
+    /// The extent counts among the clean extents that stay.
     pub(super) is_kept: bool,
     pub(super) since: Duration,
     /// The latest use, counted by the ledger.

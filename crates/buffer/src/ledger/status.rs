@@ -41,7 +41,7 @@ pub struct Status {
     pub oldest_dirty: Option<Duration>,
     /// Files with extents.
     pub files: u64,
-    /// Those that stay until a user changes that.
+    /// Files that stay until a user changes that.
     pub pinned_files: u64,
     /// Bytes that slow storage got since the start.
     pub drained_bytes: u64,

@@ -102,7 +102,7 @@ pub enum ReadEnd {
     Good,
     /// The volume could not read it.
     Failed,
-    /// The content does not have its digest. It was not served.
+    /// The content does not have its digest, and was not served.
     Damaged,
     /// The reader gave up.
     GaveUp,

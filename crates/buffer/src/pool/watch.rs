@@ -18,9 +18,9 @@ const REST_MOST: Duration = Duration::from_secs(60);
 /// The misdeed of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misdeed {
-    /// It did not answer in time.
+    /// The node did not answer in time.
     Silent,
-    /// It answered, and did not give the extent in time.
+    /// The node answered, and did not give the extent in time.
     Slow,
     /// The bytes are not those that it named.
     Lied,

@@ -1,4 +1,4 @@
-//! Owns the way of an arriving file to flash: blocks are gathered to extents, complete ones are written by the thread that completes them,
+//! Owns the path of an arriving file to flash: blocks are gathered to extents, complete ones are written by the thread that completes them,
 //! and a file that is durable gets its record. Drains nothing.
 //!
 //! Data that the buffer cannot take is never lost: [`Arriving::copy`] has everything that was accepted, so the caller can write the file to
@@ -132,7 +132,7 @@ impl Arriving {
     /// Gives all bytes that were taken to `out`, in ranges. Returns false if flash cannot return some of them.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn copy<E>(&self, mut out: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<bool, E> {
         let parts = lock(&self.parts);
         let each = u64::from(self.shared.extent_bytes);

@@ -17,7 +17,7 @@ use crate::extent::{FileKey, Generation, PATH_BYTES_MAX, SourceId};
 use crate::ledger::{Admission, IfFull, Incoming, Ledger, Mark, Whole};
 use crate::waiting::{Failing, First, Sums, Waiting};
 
-/// Those who wait look at least this often.
+/// Waiting threads look at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Those who wait for this number of files do not look after each of them. With more files they look more rarely, up to this factor.
 const MANY: u64 = 10_000;

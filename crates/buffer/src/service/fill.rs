@@ -1,4 +1,4 @@
-//! Owns the way from a reader of slow storage to flash: blocks are gathered to extents, and writers put complete ones onto volumes. Serves
+//! Owns the path from a reader of slow storage to flash: blocks are gathered to extents, and writers put complete ones onto volumes. Serves
 //! nothing.
 //!
 //! Blocks of one extent may come from several threads and transfers, in any order.
@@ -33,7 +33,7 @@ const WAIT_STEP: Duration = Duration::from_millis(2);
 /// The treatment of a complete extent while flash is busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
-    /// It passes the buffer by.
+    /// The extent passes the buffer by.
     #[default]
     None,
     /// Its reader waits a moment.

@@ -1,4 +1,4 @@
-//! Owns the way from flash to a reader: extents are read whole, checked, and kept for the blocks that follow. Fills nothing.
+//! Owns the path from flash to a reader: extents are read whole, checked, and kept for the blocks that follow. Fills nothing.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

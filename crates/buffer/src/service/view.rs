@@ -26,7 +26,7 @@ pub struct Figures {
     pub oldest_dirty: Option<Duration>,
     /// Files with extents.
     pub files: u64,
-    /// Those that stay until a user changes that.
+    /// Files that stay until a user changes that.
     pub pinned_files: u64,
     /// The files that wait for slow storage.
     pub waiting: Sums,

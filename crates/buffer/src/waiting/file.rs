@@ -9,15 +9,15 @@ use crate::extent::FileKey;
 /// The phase of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It drains as soon as its turn comes.
+    /// The file drains as soon as its turn comes.
     Ready,
-    /// Its last drain failed. It is tried again at this time.
+    /// The last drain of the file failed. The next try is at this time.
     Later(Duration),
-    /// It drains.
+    /// The file drains.
     Draining,
     /// A later file of its name is being written.
     Held,
-    /// It was tried often enough. It waits for a user.
+    /// The file was tried often enough, and waits for a user.
     Aside,
 }
 

@@ -66,7 +66,7 @@ fn parse(rate: &str) -> Result<u64, Failure> {
     }
 }
 
-/// The transfer whose id begins with `name`, whose process has this number, or that writes to this destination.
+/// Picks a transfer by `name`: the beginning of its id, the number of its process, or its destination.
 fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
     let mut fitting = found.iter().filter(|one| {
         let TransferStatus {

@@ -62,7 +62,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         }
         _ => {}
     }
-    // These use the home alone.
+    // These commands use the home alone.
     if let "id" | "trust" | "limit" = name {
         let home = home::find()?;
         let _owner = home::as_owner(&home)?;

@@ -164,7 +164,7 @@ impl Output {
         });
     }
 
-    /// Shows the progress of a transfer at its end. Programs get it whatever the interval.
+    /// Shows the progress of a transfer at its end. Programs get this last event whatever the interval.
     fn progress_at_end(&self, progress: &Progress, event: &Event) {
         self.with(|state| {
             state.log(event);

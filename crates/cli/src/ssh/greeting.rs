@@ -203,7 +203,7 @@ impl Peer<'_> {
         self.refusal(ErrorCode::SSH, true, message)
     }
 
-    /// Explains the end of ssh without an answer.
+    /// Explains why ssh ended before the other machine answered.
     fn explain(&self, noise: &[u8]) -> Refusal {
         let status = self.process.wait(END_PATIENCE);
         if status.is_none() {

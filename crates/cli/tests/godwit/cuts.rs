@@ -123,7 +123,7 @@ impl State {
             let live = self.live.lock().expect("no panic");
             let count = if self.cut == Cut::All { live.len() } else { 1 };
             for (_, client, daemon) in live.iter().take(count) {
-                // Either may be gone already.
+                // Either connection may be closed already.
                 let _ = client.shutdown(Shutdown::Both);
                 let _ = daemon.shutdown(Shutdown::Both);
             }

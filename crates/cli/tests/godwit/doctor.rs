@@ -297,7 +297,7 @@ fn a_buffer_too_small_for_the_line_is_named_with_what_mends_it() {
             found.is_fine();
             let sending = &found.object["sending"];
             assert_eq!(sending["name"], "buffers", "{}", found.object);
-            // 128 connections, half of 16 KiB each, five times a second at most.
+            // At most 128 connections. Each sends half of its 16 KiB buffer five times a second.
             assert!(found.buffer_rate() <= 128 * 40_960, "{sending}");
             let mend = sending["mend"].as_str().expect("text");
             let sizes = mend

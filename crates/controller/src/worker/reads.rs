@@ -30,7 +30,7 @@ pub(crate) enum Verdict {
     /// Their entries have failed.
     #[default]
     Keep,
-    /// They return.
+    /// The items return.
     Back,
     /// The items return, and this node takes no further items.
     Decline,

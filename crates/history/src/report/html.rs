@@ -248,7 +248,7 @@ fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
     Ok(())
 }
 
-/// The outcome of an attempt for people, as on the page of the node.
+/// The outcome of an attempt in words for people. The page of the node has the same words.
 fn outcome(outcome: Option<&AttemptOutcome>) -> &str {
     match outcome {
         None => "runs",

@@ -100,8 +100,8 @@ pub(crate) struct Left {
     pub(crate) from: Option<Reason>,
     /// Whether a relay may have written there.
     pub(crate) has_begun: bool,
-    /// Whether that relay took it that the source goes into the destination, if no attempt has found out. An attempt from the source must take
-    /// it so, too, because the relay may have made the directory.
+    /// Whether that relay assumed that the source goes into the destination; None without such a guess. An attempt from the source
+    /// must assume the same, because the relay may have made the directory.
     pub(crate) into: Option<bool>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn left(reader: &Reader, job: &Job) -> Result<Option<Left>, JobsError
     Ok(Some(left))
 }
 
-/// Whether a relay took it that the source goes into the destination of a job, unless the description of the job says so.
+/// Whether a relay assumed that the source goes into the destination of a job, unless the description of the job says so.
 fn guessed(reader: &Reader, job: &Job, relay: &Job) -> Result<Option<bool>, JobsError> {
     let [one, other] = [&relay.destination, &job.destination].map(documents::parts);
     let guess = plain(&one?) != plain(&other?);

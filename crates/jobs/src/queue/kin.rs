@@ -13,9 +13,9 @@ use crate::basis::error::JobsError;
 pub(crate) struct Kin {
     /// The parent.
     pub(crate) parent: String,
-    /// Some run at this node.
+    /// Some other jobs of the parent run at this node.
     pub(crate) here: bool,
-    /// Some run at other nodes.
+    /// Some other jobs of the parent run at other nodes.
     pub(crate) elsewhere: bool,
 }
 

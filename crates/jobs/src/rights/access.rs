@@ -336,7 +336,7 @@ impl Granted {
     }
 }
 
-/// The site that grants name; None is this node.
+/// The site as grants name it; None stands for this node.
 fn site_of(site: &str) -> Option<&str> {
     Some(site).filter(|site| *site != HERE)
 }

@@ -26,7 +26,7 @@ use crate::basis::this_node::ThisNode;
 use crate::rights::Rights;
 use crate::rights::access::{Access, JOB_RULE, OwnRights};
 
-/// The longest that an asker gives access for without renewing it.
+/// Longest time for which an asker gives access without a renewal.
 const LASTS_MAX_MILLIS: i64 = 24 * 3_600_000;
 
 /// Access for a shorter time is refused: it would be of no use.

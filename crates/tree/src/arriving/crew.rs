@@ -18,7 +18,7 @@ const IDLE_MAX: usize = 3;
 
 /// The work of the threads.
 pub trait Drains: Send + Sync + 'static {
-    /// Brings a file to its place. It may take as long as slow storage does.
+    /// Brings a file to its place. The call may take as long as slow storage does.
     ///
     /// # Errors
     /// The file still waits.

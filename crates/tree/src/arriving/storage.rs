@@ -272,7 +272,7 @@ impl ArrivingStorage {
         }
     }
 
-    /// Waits until the records of landed files are durable, also of those for which another thread waits.
+    /// Waits until the records of landed files are durable, also of files for which another thread waits.
     fn confirm(&self) -> Result<(), StoreError> {
         let mut failure = lock(&self.confirming);
         let landed = std::mem::take(&mut *lock(&self.landed));

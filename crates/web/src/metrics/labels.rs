@@ -115,7 +115,7 @@ pub(super) struct RouteLabel {
     pub(super) route: String,
 }
 
-/// The peer of a transfer, as figures name it. A job for another site counts under that site. As in the outline of the job and in the
+/// The name that figures give to the peer of a transfer. A job for another site counts under that site. As in the outline of the job and in the
 /// rates, viewers may not see its other end.
 pub(super) fn peer_of(start: &TransferStart) -> Option<&String> {
     let peer = start.identity.as_ref().or(start.peer.as_ref())?;

@@ -1,4 +1,4 @@
-//! Owns the routes of access rules: those of the state can be changed, those of the file are shown.
+//! Owns the routes of access rules. Rules in the state can be changed; rules in the file `grants` are only shown.
 //! Enforces none: the data port and the submission of jobs do.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Owns the routes of reports: all data of a job as one document, as one file for people, and its manifest.
-//! Makes none of them: `jobs` does.
+//! Makes no report: `jobs` does.
 
 use std::io;
 use std::sync::Arc;

@@ -225,7 +225,7 @@ fn a_retry_of_a_parent_that_waits_needs_room_for_its_ended_children() {
     let children = children.expect(200).json();
     let child = children["jobs"][0]["id"].as_str().unwrap();
     post(&format!("{child}/cancel")).expect(200);
-    // The parent and the other child wait, and two more jobs.
+    // Four jobs wait: the parent, the other child, and two more.
     for _ in 0..2 {
         client.post("/api/v1/jobs", &job(&[])).expect(201);
     }

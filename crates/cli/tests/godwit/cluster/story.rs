@@ -82,7 +82,7 @@ fn assert_plausible(progress: &Value) {
 }
 
 /// The transfers of all nodes took processor time, and no more than all processors have. As in a job of one node, the receiving nodes can
-/// say the memory of a transfer that was alone there. No sending node can.
+/// say the memory of a transfer that was alone there. A sending node cannot.
 fn assert_used(summary: &Value, seconds: f64) {
     let processors = std::thread::available_parallelism()
         .expect("a number")

@@ -40,7 +40,7 @@ fn a_job_that_waits_ends_at_once_when_its_owner_may_not_run_it() {
         assert_eq!(ended["state"], "failed", "{ended}");
         assert_eq!(ended["reason"]["code"], "access_denied", "{ended}");
     }
-    // The sites learn of it, and no access remains.
+    // The sites learn that alice is removed, and no access remains.
     wait_for(&three.source, there, |job| job["state"] == "cancelled");
     three.wait_for(&paused, |_| rules(&three.destination) == 0);
 }

@@ -1,5 +1,5 @@
 //! Owns what others may know of the workers of this node, and the stop of one of them.
-//! Starts none: `Workers::follow_up` does.
+//! Starts no worker: `Workers::follow_up` does.
 
 use super::Workers;
 

@@ -210,7 +210,7 @@ pub(crate) fn can_divide(reader: &Reader, new: &NewJob, prepared: &Prepared) -> 
 
 /// Why a job cannot be divided between any ends, in a cluster of this level.
 pub(super) fn hindrance(level: u32, new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
-    // It has no settings of a copy.
+    // A verification has no settings of a copy.
     if new.kind == JobKind::Verify {
         return Some("a verification copies nothing");
     }

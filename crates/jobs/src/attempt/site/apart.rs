@@ -35,7 +35,7 @@ pub(crate) fn check_apart(own: &Context, job: &Job, control: &Control) -> Result
         }
     };
     if may_run_elsewhere(job) {
-        // It may run at its sites already.
+        // The job may run at its sites already.
         own.notices.add(&job.id);
     }
     Err(Failure::usage(why))

@@ -332,7 +332,7 @@ impl Writer {
         }
         let is_named = match written {
             Ok((lost, is_named)) => {
-                // During the call the claim may have ended, and the sweep that would have removed the file as well.
+                // The claim may have ended during the call. Then its sweep for temporary files is over, too, and does not remove this file.
                 if !is_named && let Err(fault) = self.target.hold_fence(record.id) {
                     let _ = storage.discard(path, &temp);
                     return Err(fault);
