@@ -89,7 +89,7 @@ pub enum Question {
     Nodes {
         /// Path of the place, export first.
         path: Text,
-        /// Identity of a node that listed the asked node as a member of its site. The asked node refuses unless it lists that node, too.
+        /// Identity of a node that listed the asked node as a member of its site. The asked node refuses unless it lists the named node, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<String>,
     },

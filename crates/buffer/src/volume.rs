@@ -104,7 +104,7 @@ pub enum GetError {
     /// The kernel's error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The content is not what it was.
+    /// The content does not match the digest of its write.
     #[error("the content does not match its digest")]
     Damaged,
 }

@@ -82,7 +82,7 @@ pub(crate) struct LetIn {
 pub(crate) struct Listed {
     /// Nodes that have confirmed that they are of the site.
     pub(crate) nodes: Vec<Peer>,
-    /// Nodes that were asked and did not confirm it, with the reason.
+    /// Nodes that were asked and did not confirm their site, with the reason.
     pub(crate) refused: Vec<(Peer, Refusal)>,
 }
 

@@ -39,11 +39,11 @@ pub(crate) enum Fault {
     Kill,
     /// The node answers nothing, and its connections stand.
     Stop,
-    /// Packets to it are lost.
+    /// Packets to the node are lost.
     Cut,
-    /// Its mount hangs; it answers questions that touch no file.
+    /// The mount of the node hangs; the node answers questions that touch no file.
     Hang,
-    /// It lets one byte a second through.
+    /// The node lets one byte a second through.
     Slow,
     /// Its writes fail, as on a full disk.
     Full,

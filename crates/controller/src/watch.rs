@@ -113,7 +113,7 @@ impl Patience {
 /// Last signs of a node.
 #[derive(Clone)]
 struct Known {
-    /// Time of the last report, or of the arrival.
+    /// Time of the node's last report, or of the node's arrival if that is later.
     reported: Duration,
     /// The node had streams at its last report, or holds items.
     moves: bool,

@@ -98,7 +98,7 @@ pub enum ExportError {
         /// How long the file system has not responded.
         seconds: u64,
     },
-    /// According to the cluster, it is another file system than at the other nodes.
+    /// According to the cluster, the export is another file system here than at the other nodes.
     #[error(
         "the export {name:?} is a different file system at this node than at most nodes of its cluster, or is not mounted; mount it there as at the other nodes"
     )]

@@ -350,7 +350,7 @@ const FACTOR_MAX: u64 = 100;
 /// In thousandths; the logarithm of the largest factor.
 const SIGMA_MAX: u64 = 4_600;
 
-/// Most files of an item.
+/// Largest number of files of an item.
 const COUNT_MAX: u64 = 10_000_000_000;
 
 /// The largest scale.

@@ -39,7 +39,7 @@ pub(crate) const GENERATIONS_MAX: usize = 100_000;
 /// One element that has ended.
 struct Element<'a> {
     name: &'a str,
-    /// The names of the elements around it, the outermost first.
+    /// The names of the elements around this element, the outermost first.
     around: &'a [String],
     attributes: &'a [(String, String)],
     text: &'a str,

@@ -16,7 +16,7 @@ pub fn seal_rate(cipher: Cipher, time: Duration, clock: fn() -> Duration) -> Opt
     seal_rate_of(library(), cipher, time, clock)
 }
 
-/// The same with the ciphers of a given library.
+/// The rate of [`seal_rate`] with the ciphers of a given library.
 #[must_use]
 pub fn seal_rate_of(
     library: Library,

@@ -95,7 +95,7 @@ pub(crate) fn write_news(news: &TransferNews) {
         TransferNews::Started(start) => started(start),
         TransferNews::Ended(record) => ended(record),
         TransferNews::Refused(refusal) => refused(refusal),
-        // Strangers are counted. Which lines they are worth the data port knows.
+        // Strangers are counted. The data port decides which strangers get a line.
         TransferNews::Stranger(_) => {}
     }
 }

@@ -27,7 +27,8 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 static OUT: OnceLock<Outlet> = OnceLock::new();
 static ERROR: OnceLock<Outlet> = OnceLock::new();
 
-/// From now on no line of this process waits for a reader. `notice` logs how many lines were dropped.
+/// Starts the threads that write lines. From now on no other thread of this process waits for a reader of its lines. `notice` logs how many
+/// lines were dropped.
 ///
 /// # Errors
 /// A thread could not be started.

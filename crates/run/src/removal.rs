@@ -116,7 +116,7 @@ pub struct Removed {
     pub bytes: u64,
     /// Files that were not there any more.
     pub gone: u64,
-    /// Names of files with several names, which stay.
+    /// Number of names that stay because their file has several names.
     pub linked: u64,
     /// Files that have changed since they were copied.
     pub changed: Named,

@@ -110,9 +110,9 @@ macro_rules! each_counter {
             helping_ns,
             /// Nanoseconds in which sockets that carry contents had data to send; from the kernel, summed over the sockets.
             tcp_busy_ns,
-            /// Part of `tcp_busy_ns` in nanoseconds limited by the receiver's window.
+            /// Nanoseconds of `tcp_busy_ns` in which the receiver's window was the limit.
             tcp_window_limited_ns,
-            /// Part of `tcp_busy_ns` in nanoseconds limited by the send buffer.
+            /// Nanoseconds of `tcp_busy_ns` in which the send buffer was the limit.
             tcp_buffer_limited_ns,
             /// Segments with data, including retransmissions.
             tcp_segments_sent,

@@ -1,4 +1,4 @@
-//! Tests the messages on metadata that cannot be kept: once for each kind with a count, or as an error if asked for.
+//! Tests the messages on metadata that cannot be kept: one message with a count for each kind, or an error if the user asked for the metadata.
 //! Metadata that can be kept is tested in `metadata`.
 
 use std::fs;

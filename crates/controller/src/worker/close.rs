@@ -129,7 +129,7 @@ impl JobContext<'_> {
         })
     }
 
-    /// Transfers what finishes a region, or all of the tree.
+    /// Runs the transfer that finishes a region, or the whole tree.
     fn finish(&self, leased: &Leased<'_>, region: Option<&Region>) -> Sent {
         let deletes = deletes(leased.work);
         match region {

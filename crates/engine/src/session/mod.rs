@@ -154,7 +154,7 @@ impl Engine {
     }
 
     /// Changes the limit of the transfer, in bytes of content a second; 0 is no limit. A sending daemon gets a request,
-    /// and [`limit`](Self::limit) shows when it obeys.
+    /// and [`limit`](Self::limit) shows when the daemon obeys.
     pub fn set_limit(&self, bytes_per_second: u64) {
         match self {
             Self::Sender(sender) => sender.live().rate().set(bytes_per_second),
@@ -173,7 +173,7 @@ impl Engine {
     }
 
     /// Sets whether the transfer yields to all others. A sending daemon gets a request, and
-    /// [`background`](Self::background) shows when it obeys.
+    /// [`background`](Self::background) shows when the daemon obeys.
     pub fn set_background(&self, background: bool) {
         match self {
             Self::Sender(sender) => sender.live().set_background(background),

@@ -103,7 +103,7 @@ fn read(field: &str, text: &str) -> Result<Place, JobsError> {
     }
 }
 
-/// The job of each source: its contents go below its name in the destination, or into the destination itself.
+/// One job for each source. The contents of a source go below its name in the destination, or into the destination itself.
 pub(super) fn each(new: &NewJob) -> Result<Vec<NewJob>, JobsError> {
     let below = destination(new)?;
     let sources = new.sources.iter().map(|text| read("sources", text));

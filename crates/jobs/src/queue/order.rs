@@ -66,9 +66,9 @@ struct Counts {
 
 /// Why a job of another site has to wait, if it has to. `guests` are the running ones that use the same places.
 enum Kept {
-    /// These many places are for jobs of this site.
+    /// Number of places for jobs of this site.
     Own(usize),
-    /// These many places are for jobs of further sites.
+    /// Number of places for jobs of further sites.
     Others(usize),
 }
 

@@ -1,7 +1,7 @@
 //! Bounds the disk space of one owner's jobs beside the state: their manifests, logs and samples.
 //! Deletes no job: the state prunes those.
 //!
-//! The records of one user, or of one other site, have a bound together. Beyond the bound, the
+//! All records of one user, or of one other site, share one bound. Beyond the bound, the
 //! records of the owner's oldest ended jobs are deleted; for a user, records of waiting jobs are
 //! deleted, too. The log of a user's job reports it. If the remaining jobs fill the room, the running
 //! one

@@ -401,7 +401,7 @@ impl Owned<'_> {
     }
 }
 
-/// The label in an outline. It is empty for a job of another site, because that site wrote it.
+/// The label in an outline. The label of another site's job is left out, because that site wrote the label.
 fn label_of(owner: &str, label: String) -> String {
     match is_of_site(owner) {
         true => String::new(),

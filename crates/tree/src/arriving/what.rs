@@ -1,4 +1,4 @@
-//! Owns the words that say where an arriving file goes: its metadata, what it may replace, who sent it. They are durable with the file.
+//! Owns the words that say where an arriving file goes: its metadata, what it may replace, who sent it. The words are durable with the file.
 //! Places no file.
 //!
 //! ```text

@@ -26,7 +26,7 @@ pub struct ComparisonSettings {
     pub existing: bool,
     /// Existing entries stay as they are.
     pub ignore_existing: bool,
-    /// Entries that would replace one with other contents fail.
+    /// An entry fails if it would replace an entry with other contents.
     pub no_replace: bool,
     /// Only for `sync`: extra entries at the destination are deleted.
     pub delete: bool,

@@ -155,7 +155,7 @@ fn a_pull_by_members_reads_with_the_rights_of_the_site_that_asked() {
         let from = format!("siteB:/data/{from}");
         json!({"sources": [from], "destination": format!("here:/data/{to}"), "divide": "always"})
     };
-    // Where something has the name of the destination, and where nothing has it.
+    // The destination exists in the first case, and not in the second.
     for (job, to) in [("c-evil-1", "in/"), ("c-evil-2", "new")] {
         let seen = end_of(&site, &there, &c, job, pull("secret", to));
         assert_denied(&seen, &c);

@@ -246,7 +246,7 @@ const MORE: &[Row] = &[
             OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER, OTHER, OTHER, NOT_SO, NOT_SO,
         ],
     ),
-    // A member is heard, and these entries make no sense.
+    // A member may send entries, but these entries are invalid.
     (
         "cluster/carry entries",
         [

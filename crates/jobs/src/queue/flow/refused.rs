@@ -22,7 +22,7 @@ impl FlowRests {
     /// How long a refused hop rests.
     pub(crate) const REST: Duration = Duration::from_secs(10);
 
-    /// Notes a look at all flows. Returns how long to wait if the last one was less than `every` ago.
+    /// Records that all flows are looked at now. Returns how long to wait if the last look was less than `every` ago.
     pub(super) fn look(&self, now: Instant, every: Duration) -> Option<Duration> {
         let mut kept = self.lock();
         let since = kept

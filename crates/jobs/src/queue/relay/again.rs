@@ -59,7 +59,7 @@ impl Complaints {
     }
 }
 
-/// Whether a relay has ended since its destination waits.
+/// Whether a relay has ended after its destination began to wait.
 pub(super) fn has_ended(job: &Job, relay: &Job) -> bool {
     relay.ended.is_some_and(|ended| ended >= job.since)
 }

@@ -71,7 +71,7 @@ impl Leftovers {
         }
     }
 
-    /// Whether the source was read completely; entries that it did not announce then no longer exist there.
+    /// Whether the source was read completely. If so, an entry that the source did not announce no longer exists there.
     pub(crate) fn all_seen(&self) -> bool {
         let inner = lock(&self.0);
         inner.unseen.is_empty() && !inner.everything
