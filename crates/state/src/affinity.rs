@@ -4,7 +4,7 @@
 //! A node reads a file once for all jobs of a **family** if it leases the file's items for them at about the same time. So each item has a
 //! node that gets it first. That node follows from the parent of the jobs, the item and the nodes alone (rendezvous hashing). If a node
 //! leaves, only its own items get other nodes. A node without own items takes those of others, the last ones first, so that no slow node
-//! holds a job up.
+//! holds a job up. If a node returns an item that it cannot read or write, the next node gets the item first.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -22,6 +22,8 @@ pub(crate) struct Spot<'a> {
     pub(crate) piece: u64,
     /// Bytes of a part; 0 for a scan.
     pub(crate) bytes: u64,
+    /// The node that returned the item last, if one did. Only that item is affected, not those of other jobs.
+    pub(crate) returned_by: Option<&'a str>,
 }
 
 /// The nodes that lease items of a job of a family, seen from one of them.
@@ -44,11 +46,10 @@ pub(crate) struct Portion<T> {
 impl Crew {
     /// The nodes `all` of a job below this parent, seen from `own`.
     pub(crate) fn new<'a>(parent: &str, own: &str, all: impl Iterator<Item = &'a str>) -> Self {
-        let number = |name: &str| hash(0, name.as_bytes());
         Self {
             family: hash(1, parent.as_bytes()),
-            own: number(own),
-            others: all.filter(|name| *name != own).map(number).collect(),
+            own: number_of(own),
+            others: all.filter(|name| *name != own).map(number_of).collect(),
         }
     }
 
@@ -59,7 +60,7 @@ impl Crew {
 
     /// Whether the node gets the item before others.
     pub(crate) fn is_own(&self, spot: Spot<'_>) -> bool {
-        self.wins(self.number(spot))
+        self.wins(self.number(spot), spot.returned_by)
     }
 
     /// Sorts ready items.
@@ -76,8 +77,10 @@ impl Crew {
         });
         let (own, mut others): (Vec<_>, Vec<_>) = numbered
             .into_iter()
-            .partition(|(number, _)| self.wins(*number));
+            .partition(|(number, item)| self.wins(*number, spot(item).returned_by));
         others.reverse();
+        // The node takes an item that it has returned only if nothing else is left.
+        others.sort_by_key(|(_, item)| self.has_returned(spot(item)));
         let items = |of: Vec<(u64, T)>| of.into_iter().map(|(_, item)| item).collect();
         Portion {
             own: items(own),
@@ -90,11 +93,27 @@ impl Crew {
         hash(seed ^ mix(spot.piece.wrapping_add(STEP)), spot.path)
     }
 
-    fn wins(&self, number: u64) -> bool {
-        let score = |node: u64| mix(number ^ node);
-        let own = score(self.own);
-        self.others.iter().all(|other| score(*other) < own)
+    fn has_returned(&self, spot: Spot<'_>) -> bool {
+        spot.returned_by
+            .is_some_and(|node| number_of(node) == self.own)
     }
+
+    /// The node with the highest score wins. If a node returned the item, the one with the next lower score does, and after the last one the
+    /// first. So each node has its turn, and the node that returned the item is the last.
+    fn wins(&self, number: u64, returned_by: Option<&str>) -> bool {
+        let score = |node: u64| mix(number ^ node);
+        let returned = returned_by.map(|node| score(number_of(node)));
+        let rank = |node: u64| {
+            let score = score(node);
+            (returned.is_none_or(|returned| score < returned), score)
+        };
+        let own = rank(self.own);
+        self.others.iter().all(|other| rank(*other) < own)
+    }
+}
+
+fn number_of(node: &str) -> u64 {
+    hash(0, node.as_bytes())
 }
 
 fn compare((one, first): (u64, Spot<'_>), (other, second): (u64, Spot<'_>)) -> Ordering {
@@ -138,6 +157,7 @@ mod tests {
             path: item.path.as_bytes(),
             piece: 0,
             bytes: item.bytes,
+            returned_by: None,
         }
     }
 
@@ -259,6 +279,31 @@ mod tests {
             let of_all = first(&NODES);
             let of_two = first(&NODES[..2]);
             assert!(of_all == of_two || of_all == NODES[2], "{item:?}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_nodes_return_goes_round_all_of_them() {
+        for item in items(0) {
+            let first = |returned_by: Option<&str>, nodes: &[&'static str]| {
+                let is_first = |own: &&&'static str| {
+                    let crew = Crew::new("family", own, nodes.iter().copied());
+                    crew.is_own(Spot {
+                        returned_by,
+                        ..spot(&item)
+                    })
+                };
+                let first: Vec<&str> = nodes.iter().filter(is_first).copied().collect();
+                assert_eq!(first.len(), 1, "{item:?}: {first:?}");
+                first[0]
+            };
+            let one = first(None, &NODES);
+            let two = first(Some(one), &NODES);
+            let three = first(Some(two), &NODES);
+            assert!(one != two && two != three && three != one, "{item:?}");
+            assert_eq!(first(Some(three), &NODES), one);
+            // A lone node gets back what it returned.
+            assert_eq!(first(Some("node1"), &NODES[..1]), "node1");
         }
     }
 

@@ -143,10 +143,11 @@ impl Works<'_> {
     pub fn open_items(self, job: &str) -> Result<Vec<HeldItems>, Fault> {
         self.0.with(|db| {
             db.prepare_cached(
-                "SELECT kind, state, node, count(*), sum(CASE kind WHEN 1 THEN bytes >> 32 ELSE 0 END), \
+                "SELECT kind, state, CASE state WHEN 1 THEN node END AS holder, count(*), \
+                 sum(CASE kind WHEN 1 THEN bytes >> 32 ELSE 0 END), \
                  sum(CASE kind WHEN 1 THEN bytes & 4294967295 ELSE 0 END) \
                  FROM work JOIN work_items ON work = id WHERE job = ?1 AND state < 3 \
-                 GROUP BY kind, state, node ORDER BY kind DESC, state, node",
+                 GROUP BY kind, state, holder ORDER BY kind DESC, state, holder",
             )?
             .query_map([job], |row| {
                 let (high, low) = (to_u64(row, 4)?, to_u64(row, 5)?);
@@ -190,17 +191,19 @@ fn has_others(db: &Connection, node: &str) -> rusqlite::Result<bool> {
 /// Whether a ready item of this kind, parts or scans, is the node's own.
 fn has_own(db: &Connection, crew: &Crew, job: &str, kind: i64) -> rusqlite::Result<bool> {
     let mut statement = db.prepare_cached(
-        "SELECT root, path, piece, bytes FROM work JOIN work_items ON work = id \
+        "SELECT root, path, piece, bytes, node FROM work JOIN work_items ON work = id \
          WHERE job = ?1 AND kind = ?2 AND state = 0 ORDER BY bytes DESC, number LIMIT ?3",
     )?;
     let mut rows = statement.query(params![job, kind, LOOKED_AT_MAX])?;
     while let Some(row) = rows.next()? {
         let path: Vec<u8> = row.get(1)?;
+        let returned_by: Option<String> = row.get(4)?;
         let spot = Spot {
             root: row.get(0)?,
             path: &path,
             piece: to_u64(row, 2)?,
             bytes: to_u64(row, 3)?,
+            returned_by: returned_by.as_deref(),
         };
         if crew.is_own(spot) {
             return Ok(true);

@@ -161,3 +161,63 @@ fn a_node_that_begins_a_job_waits_for_the_other_nodes_of_its_cluster() {
         assert!(has_own(&state, "f1", "node1"));
     }
 }
+
+/// Leases items to the node, which returns them.
+fn return_items(state: &mut State, id: &str, node: &str) -> Vec<u64> {
+    let (lease, items) = lease_of(state, id, node);
+    let numbers: Vec<u64> = items.iter().map(|item| item.number).collect();
+    let back = numbers.iter().map(|number| (*number, Settlement::Back {}));
+    let back: Vec<(u64, Settlement)> = back.collect();
+    work_of(state, id, settle(lease, node, &back));
+    numbers
+}
+
+#[test]
+fn an_item_that_a_node_returns_is_next_for_the_other_one() {
+    let mut state = family(&NODES);
+    let first = |state: &State, id: &str| NODES.map(|node| has_own(state, id, node));
+    let of_both = first(&state, "f2");
+    for _ in 0..2 {
+        let before = first(&state, "f1");
+        let own = NODES[usize::from(!before[0])];
+        assert_eq!(return_items(&mut state, "f1", own).len(), 1);
+        assert_eq!(first(&state, "f1"), before.map(|is_own| !is_own));
+    }
+    // Each had its turn. A node that finds nothing else gets the item again, so no item stays.
+    let own = NODES[usize::from(!of_both[0])];
+    assert_eq!(first(&state, "f1"), of_both);
+    return_items(&mut state, "f1", own);
+    assert_eq!(return_items(&mut state, "f1", own).len(), 1);
+    // The other job is not affected, and no node holds the item.
+    assert_eq!(first(&state, "f2"), of_both);
+    let open = Works(&state.reader).open_items("f1").expect("read");
+    assert!(open.iter().all(|items| items.node.is_none()), "{open:?}");
+    // If the other node leaves, the item comes back at once.
+    let WorkOp::Pairs(mut set) = pairs(1) else {
+        panic!("pairs");
+    };
+    set.pairs.retain(|pair| pair.node == own);
+    work_of(&mut state, "f1", WorkOp::Pairs(set));
+    assert!(has_own(&state, "f1", own));
+}
+
+#[test]
+fn a_node_leases_what_it_returned_after_all_else() {
+    let mut state = family(&NODES);
+    let finds = (0..40).map(|at| scan(&format!("d{at:02}"), 1)).collect();
+    scan_root(&mut state, "f1", finds);
+    let mut returned = return_items(&mut state, "f1", "node1");
+    let mut leased = Vec::new();
+    loop {
+        let (_, items) = lease_of(&mut state, "f1", "node1");
+        if items.is_empty() {
+            break;
+        }
+        leased.extend(items.into_iter().map(|item| item.number));
+    }
+    assert_eq!((leased.len(), returned.len()), (40, 4));
+    let mut last = leased.split_off(36);
+    returned.sort_unstable();
+    last.sort_unstable();
+    assert_eq!(last, returned);
+}

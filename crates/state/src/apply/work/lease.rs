@@ -166,6 +166,8 @@ fn spot(row: &Row) -> Spot<'_> {
         path: &row.path,
         piece: row.piece,
         bytes: row.bytes,
+        // A ready item has no holder.
+        returned_by: row.node.as_deref(),
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) struct Row {
     pub(super) waits: u64,
     pub(super) failed: u64,
     pub(super) lease: Option<u64>,
+    /// The holder. If the item is ready, the node that returned it last.
     pub(super) node: Option<String>,
     pub(super) instance: Option<String>,
 }
@@ -287,6 +288,13 @@ pub(super) fn set(
              WHERE work = ?1 AND number = ?2",
     )?
     .execute(params![work, sql(number), state as i64, digest])?;
+    Ok(())
+}
+
+/// Keeps the node that held an item and returned it, until another node leases the item.
+pub(super) fn returned_by(db: &Connection, work: i64, held: &Row) -> Result<(), Stop> {
+    db.prepare_cached("UPDATE work_items SET node = ?3 WHERE work = ?1 AND number = ?2")?
+        .execute(params![work, sql(held.number), held.node])?;
     Ok(())
 }
 

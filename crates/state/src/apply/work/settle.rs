@@ -9,8 +9,8 @@ use super::rows::{self, Kind, New, Row, State, WorkRow};
 use crate::bounds;
 use crate::model::{
     CLOSE_SHARES_MAX, Closed, CommandError, Effect, FILE_PARTS_MAX, FOUND_ITEMS_MAX, Found,
-    LEVEL_FEWER_PARTS, SHARES_MAX, Settle, Settlement, Taken, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX,
-    WorkPath,
+    LEVEL_AFFINITY, LEVEL_FEWER_PARTS, SHARES_MAX, Settle, Settlement, Taken, WORK_LIST_MAX,
+    WORK_PATHS_BYTES_MAX, WorkPath,
 };
 use crate::read::committed_level;
 
@@ -275,6 +275,10 @@ fn item(
                 _ => State::Waits,
             };
             rows::set(db, work.id, row.number, state, None)?;
+            let has_first_node = matches!(row.kind, Kind::Part | Kind::Scan);
+            if has_first_node && committed_level(db)? >= LEVEL_AFFINITY {
+                rows::returned_by(db, work.id, row)?;
+            }
             return Ok(false);
         }
         (Kind::Scan, Settlement::Done { .. } | Settlement::Failed {}) => {
