@@ -159,10 +159,25 @@ pub(crate) fn parent_of(db: &Connection, job: &str) -> rusqlite::Result<Option<S
     Ok(child.map(|child| child.parent))
 }
 
-/// The nodes that lease items of a job of a family, seen from one of them; `None` of another job.
+/// The nodes that lease items of a job of a family, seen from one of them; `None` of another job. The jobs of a gather read different files,
+/// so it has no crew.
 pub(crate) fn crew_of(db: &Connection, work: &Work, node: &str) -> rusqlite::Result<Option<Crew>> {
-    let parent = parent_of(db, &work.job)?;
+    let Some(parent) = parent_of(db, &work.job)? else {
+        return Ok(None);
+    };
+    if has_other_sources(db, &parent, &work.job)? {
+        return Ok(None);
+    }
     let senders = work.pairs.iter().filter(|pair| !pair.to.is_empty());
     let names = senders.map(|pair| pair.node.as_str());
-    Ok(parent.map(|parent| Crew::new(&parent, node, names)))
+    Ok(Some(Crew::new(&parent, node, names)))
+}
+
+/// Whether a child of the parent has other sources than this child.
+fn has_other_sources(db: &Connection, parent: &str, child: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 FROM jobs WHERE id IN (SELECT id FROM objects WHERE kind = ?1 AND lookup = ?2) \
+         AND sources <> (SELECT sources FROM jobs WHERE id = ?3)",
+    )?
+    .exists(params![Child::KIND, parent, child])
 }

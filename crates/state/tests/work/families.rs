@@ -1,7 +1,7 @@
 //! Tests the leases of two jobs of one family: a node gets the same items of both first, in one order.
 //! See the tests of the rule for nodes of unequal rates.
 
-use godwit_state::{Change, NewFamily, Node};
+use godwit_state::{Change, NewFamily, NewJob, Node};
 
 use super::support::nodes::node;
 use super::support::{job_command, place};
@@ -12,6 +12,16 @@ const NODES: [&str; 2] = ["node1", "node2"];
 
 /// Two jobs of one parent with open work, in a cluster of these nodes.
 fn family(nodes: &[&str]) -> State {
+    let to = |id: &str| {
+        let mut new = new_job(id);
+        new.destination = place("siteB", &format!("/archive/{id}"));
+        new
+    };
+    submitted(nodes, to)
+}
+
+/// Two jobs of one parent with open work. The function describes each job.
+fn submitted(nodes: &[&str], new: impl Fn(&str) -> NewJob) -> State {
     let mut state = State::new();
     for (number, name) in (1..).zip(nodes) {
         let row = Node {
@@ -22,14 +32,9 @@ fn family(nodes: &[&str]) -> State {
         state.op(0, Op::Node(Change::Put(row))).expect("put");
     }
     raise(&mut state);
-    let new = |id: &str| {
-        let mut new = new_job(id);
-        new.destination = place("siteB", &format!("/archive/{id}"));
-        new
-    };
     let family = NewFamily {
         parent: new("f0"),
-        children: CHILDREN.map(new).to_vec(),
+        children: CHILDREN.map(&new).to_vec(),
     };
     let submit = Op::SubmitFamily(Box::new(family));
     state.op(1, submit).expect("submitted");
@@ -130,6 +135,14 @@ fn one_node_gets_an_item_first_and_the_other_one_if_it_asks() {
     assert_eq!(lease_of(&mut state, "f1", other).1.len(), 1);
     // No item is left, and none is the node's own.
     assert_eq!(first(&state, "f1"), [false, false]);
+    // The jobs of a gather read different files.
+    let gather = submitted(&NODES, |id| {
+        let mut new = new_job(id);
+        new.sources = vec![place("siteA", &format!("/data/{id}"))];
+        new.destination = place("siteB", &format!("/archive/{id}"));
+        new
+    });
+    assert_eq!(first(&gather, "f1"), [true, true]);
     // A job of no family has no such order.
     let mut lone = divided();
     raise(&mut lone);
