@@ -16,6 +16,8 @@ pub(crate) const LIST_MAX: usize = 64;
 pub const SOURCES_MAX: usize = 1_024;
 /// Destinations of one job: as many as share the reads of a source, and one group of failures each.
 pub const DESTINATIONS_MAX: usize = 64;
+/// Relays to one child that are read at once, rounds included. `jobs` submits fewer.
+pub const RELAYS_MAX: usize = 512;
 /// Flows: the leader looks at all of them in each pass.
 pub const FLOWS_MAX: u64 = 200;
 /// Hops of a flow.

@@ -6,14 +6,11 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::Reader;
 use super::row::{self, JOB_COLUMNS, committed_level, object_by_id};
 use crate::affinity::Crew;
-use crate::bounds::STOPS_WITHIN_MS;
+use crate::bounds::{RELAYS_MAX, STOPS_WITHIN_MS};
 use crate::fault::Fault;
 use crate::model::{
     AttemptOutcome, Child, Job, JobState, LEVEL_STOPS, Object as _, RelayKey, Timestamp, Work,
 };
-
-/// Relays to one child that are read at once. `jobs` submits fewer.
-const RELAYS_READ_MAX: u32 = 256;
 
 /// Parents and children among the jobs.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +42,7 @@ impl Families<'_> {
         self.0.with(|db| {
             db.prepare_cached(&format!(
                 "SELECT {JOB_COLUMNS} FROM jobs WHERE owner = ?1 AND idempotency_key >= ?2 AND idempotency_key < ?3 \
-                 ORDER BY id DESC LIMIT {RELAYS_READ_MAX}"
+                 ORDER BY id DESC LIMIT {RELAYS_MAX}"
             ))?
             .query_map(params![taker.owner, first, end], row::job)?
             .collect()

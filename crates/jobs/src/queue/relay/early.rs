@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::Amount;
-use godwit_state::{Families, Job, JobState, Moved, Reader, Timestamp};
+use godwit_state::{
+    DESTINATIONS_MAX, Families, Job, JobState, Moved, RELAYS_MAX, Reader, Timestamp,
+};
 
 use super::again::has_ended;
 use super::{connect, send};
@@ -26,6 +28,9 @@ const PAUSE_OF: i64 = 8;
 
 /// Rounds to one destination. The relay of the complete copy brings the rest.
 const ROUNDS_MAX: u32 = 200;
+
+// Beside its rounds, a destination may get one relay of a complete copy from each of the others. All are read, so amounts include all of them.
+const _: () = assert!(ROUNDS_MAX as usize + DESTINATIONS_MAX <= RELAYS_MAX);
 
 /// Rounds from one giver that may fail.
 const FAILURES_MAX: usize = 2;
