@@ -1,6 +1,8 @@
 //! Owns how much of a job waits in the transfer buffer of this node: files at its destination that arrived while it ran. Changes no job.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +34,17 @@ impl Shown {
     }
 }
 
-/// Bytes of the job that wait; `None` if none does, or its destination is elsewhere.
+/// Bytes of the job that wait; `None` if none does, or its destination is elsewhere: this node does not know what waits there.
 pub(crate) fn buffered(this: &ThisNode, job: &Job) -> Option<u64> {
+    let bytes = waiting(job, |path, arrived| this.files.buffered(path, arrived))?;
+    if job.state.ended() {
+        this.shown.add(&job.id);
+    }
+    Some(bytes)
+}
+
+/// The same, as `count` finds it below a path of this node among the arrivals of a time.
+fn waiting(job: &Job, count: impl Fn(&Path, &RangeInclusive<Duration>) -> u64) -> Option<u64> {
     if job.destination.site != HERE {
         return None;
     }
@@ -44,14 +55,31 @@ pub(crate) fn buffered(this: &ThisNode, job: &Job) -> Option<u64> {
         .ended
         .map_or(Duration::MAX, |at| since_epoch(at, CLOCKS_DIFFER));
     let path = documents::exported_path(&place);
-    let bytes = this.files.buffered(&path, &(begin..=end));
-    if bytes > 0 && job.state.ended() {
-        this.shown.add(&job.id);
-    }
+    let bytes = count(&path, &(begin..=end));
     (bytes > 0).then_some(bytes)
 }
 
 fn since_epoch(at: Timestamp, and: i64) -> Duration {
     let millis = at.0.saturating_add(and).max(0);
     Duration::from_millis(millis.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::basis::examples;
+
+    #[test]
+    fn a_sender_knows_nothing_of_the_buffer_of_another_site() {
+        let of = |site: &str, bytes: u64| {
+            let job = examples::job("1", "alice", site);
+            waiting(&job, |path, _| match path == Path::new("/data") {
+                true => bytes,
+                false => 0,
+            })
+        };
+        assert_eq!(of(HERE, 7), Some(7));
+        assert_eq!(of(HERE, 0), None);
+        assert_eq!(of("siteB", 7), None);
+    }
 }
