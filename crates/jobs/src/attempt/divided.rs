@@ -30,7 +30,7 @@ use crate::attempt::askers::askers;
 use crate::attempt::claim::{claim_of, tag_of};
 use crate::attempt::divided::flights::Flights;
 use crate::attempt::divided::flights::steady::Steady;
-use crate::attempt::shared::Sharing;
+use crate::attempt::shared::{IsBehind, Sharing};
 use crate::attempt::{AttemptEvents, Placing};
 use crate::basis::clock::now;
 use crate::basis::documents;
@@ -259,14 +259,18 @@ fn target(asking: &Asking, job: &str, identity: &str) -> Option<Peer> {
     nodes.find(|node| node.identity == identity)
 }
 
+/// A worker, the rights of its job at its beginning, and a question whether it is behind the workers of other destinations; None for a job that
+/// shares no reads.
+type Working = (Worker, RightsAtStart, Option<IsBehind>);
+
 /// The workers of this node, by the ids of their jobs.
 #[derive(Default)]
 pub(crate) struct Workers {
-    workers: Mutex<BTreeMap<String, (Worker, RightsAtStart)>>,
+    workers: Mutex<BTreeMap<String, Working>>,
 }
 
 impl Workers {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Worker, RightsAtStart)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Working>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -289,7 +293,7 @@ impl Workers {
         }
         let mut workers = self.lock();
         // A worker that sees more than the owner may see now ends; the next one takes the remaining items.
-        let unwanted = |id: &String, (worker, at_start): &(Worker, RightsAtStart)| {
+        let unwanted = |id: &String, (worker, at_start, _): &Working| {
             wanted.get(id).is_none_or(|(work, job)| {
                 work.epoch != worker.epoch() || at_start.lost(&shared.rights, job).is_some()
             })
@@ -297,10 +301,10 @@ impl Workers {
         workers
             .iter()
             .filter(|(id, worker)| unwanted(id, worker))
-            .for_each(|(_, (worker, _))| {
+            .for_each(|(_, (worker, ..))| {
                 worker.stop();
             });
-        workers.retain(|_, (worker, _)| !worker.is_finished());
+        workers.retain(|_, (worker, ..)| !worker.is_finished());
         let is_ending = workers.iter().any(|(id, worker)| unwanted(id, worker));
         // Leases that a worker could not return when it ended.
         let left = works.iter().filter(|work| !workers.contains_key(&work.job));
@@ -319,9 +323,9 @@ impl Workers {
                 // The job keeps the rights that it had at its beginning, and never gets wider ones.
                 let at_start = RightsAtStart::of(&shared.rights, &job);
                 let started = start(shared, reader, &job, at_start)?;
-                workers.extend(started.map(|worker| (id.clone(), (worker, at_start))));
+                workers.extend(started.map(|working| (id.clone(), working)));
             }
-            if let Some((worker, _)) = workers.get(&id) {
+            if let Some((worker, ..)) = workers.get(&id) {
                 limit.into_iter().for_each(|limit| worker.set_limit(limit));
             }
         }
@@ -330,8 +334,13 @@ impl Workers {
 
     /// Transfers of the workers now, each for another node or this one.
     pub(crate) fn flights(&self, asking: &Arc<Asking>) -> Vec<RunningJob> {
-        let flight = |(id, (worker, _)): (&String, &(Worker, RightsAtStart))| {
-            (id.clone(), worker.flight(), worker.faults())
+        let flight = |(id, (worker, _, is_behind)): (&String, &Working)| {
+            (
+                id.clone(),
+                worker.flight(),
+                worker.faults(),
+                is_behind.clone(),
+            )
         };
         let flights: Vec<_> = self.lock().iter().map(flight).collect();
         // The figures and the state are read without the lock.
@@ -339,7 +348,7 @@ impl Workers {
             true => BTreeMap::new(),
             false => asking.hosts.own(),
         };
-        let running = flights.into_iter().map(|(id, flight, faults)| {
+        let running = flights.into_iter().map(|(id, flight, faults, is_behind)| {
             let limited = flight.bottleneck.as_ref();
             let written = flight.written();
             let node = NodeProgress {
@@ -365,6 +374,7 @@ impl Workers {
                     },
                     files: flight.files,
                     bytes_per_second: Some(flight.bytes_per_second),
+                    behind: is_behind.is_some_and(|is_behind| is_behind()),
                     streams: flight.streams,
                     moved: flight.moved(),
                     channels: flight.channels,
@@ -383,14 +393,14 @@ impl Workers {
     /// Has all workers stop, and waits for none.
     pub(crate) fn leave(&self) {
         let workers = self.lock();
-        workers.values().for_each(|(worker, _)| worker.stop());
+        workers.values().for_each(|(worker, ..)| worker.stop());
     }
 
     /// Ends all workers.
     pub(crate) fn end(&self) {
         let workers = std::mem::take(&mut *self.lock());
-        workers.values().for_each(|(worker, _)| worker.stop());
-        workers.into_values().for_each(|(worker, _)| worker.wait());
+        workers.values().for_each(|(worker, ..)| worker.stop());
+        workers.into_values().for_each(|(worker, ..)| worker.wait());
     }
 }
 
@@ -399,7 +409,7 @@ fn start(
     reader: &Reader,
     job: &Job,
     at_start: RightsAtStart,
-) -> Result<Option<Worker>, JobsError> {
+) -> Result<Option<Working>, JobsError> {
     let Some(text) = reader.job_spec(&job.id)? else {
         return Ok(None);
     };
@@ -415,6 +425,7 @@ fn start(
     };
     let moment = (&*shared.this.name, shared.this.now());
     let sharing = shared.shared.share(reader, job, moment, true)?;
+    let is_behind = sharing.as_ref().and_then(Sharing::is_behind);
     let mandate = mandate.as_ref();
     let node = node(shared, &prepared.sites, job, mandate, at_start, sharing);
     let file = || manifest::file(&shared.this.directory, job);
@@ -423,7 +434,7 @@ fn start(
         ..base(&prepared)
     };
     match Worker::start(node, job.id.clone(), job.epoch, base) {
-        Ok(worker) => Ok(Some(worker)),
+        Ok(worker) => Ok(Some((worker, at_start, is_behind))),
         Err(error) => {
             let id = &job.id;
             shared

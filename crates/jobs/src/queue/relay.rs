@@ -302,7 +302,9 @@ fn has_failed(reader: &Reader, job: &Job) -> Result<bool, JobsError> {
 pub(crate) fn leaves(queue: &Queue, reader: &Reader, job: &Job) -> Result<bool, JobsError> {
     let is_far_behind = |progress: &ProgressView| {
         let total = progress.bytes_total;
-        progress.behind && total.is_some_and(|total| progress.bytes < total / 2)
+        // One node of a divided job says little about its other nodes.
+        let is_divided = !progress.nodes.is_empty();
+        progress.behind && !is_divided && total.is_some_and(|total| progress.bytes < total / 2)
     };
     let progress = queue.attempts.reports.live.progress(&job.id);
     let Some(progress) = progress.filter(is_far_behind) else {

@@ -113,7 +113,7 @@ impl Flights {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All rates and paths together; without a rate while nothing moves.
+    /// All rates and paths together; without a rate while nothing moves. Behind if any node is.
     pub(crate) fn sum(&self, limit: u64) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
@@ -123,6 +123,7 @@ impl Flights {
             let (node, view) = (&one.node, &one.job.view);
             if one.at.elapsed() < OLD_AFTER {
                 sum.streams = sum.streams.saturating_add(view.streams);
+                sum.behind |= view.behind;
                 rate += view.bytes_per_second.unwrap_or(0.0);
                 sum.nodes
                     .extend(view.nodes.iter().map(|shown| NodeProgress {
@@ -305,6 +306,27 @@ fn total(view: &ProgressView, of: impl Fn(&ChannelView) -> u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_is_behind_while_one_of_its_nodes_is() {
+        let flights = Flights::new("j");
+        let report = |node: &str, behind: bool| {
+            let view = ProgressView {
+                behind,
+                ..ProgressView::default()
+            };
+            let job = ReportedJob {
+                view,
+                ..ReportedJob::default()
+            };
+            flights.update(node, Instant::now(), Some(job));
+            flights.sum(0).behind
+        };
+        assert!(!report("a", false));
+        assert!(report("b", true));
+        assert!(report("a", false));
+        assert!(!report("b", false));
+    }
 
     #[test]
     fn figures_of_other_nodes_add_up_without_overflow() {
