@@ -32,7 +32,7 @@ pub(super) use sampled::per_second;
 const GROUPS_MAX: usize = 60;
 
 /// Paths that a group names.
-const EXAMPLES_MAX: usize = 16;
+pub(super) const EXAMPLES_MAX: usize = 16;
 
 /// Hears the events of the transfer.
 pub(crate) struct AttemptEvents {

@@ -27,10 +27,11 @@ use godwit_state::{
     ProposeError, Reason,
 };
 
+use super::events::EXAMPLES_MAX;
 use super::relay::{Checks, First};
 use crate::basis::clock::random_text;
 use crate::basis::relay;
-use crate::basis::removal::{Come, Turn, turn};
+use crate::basis::removal::{Come, Turn, check_site, turn};
 use crate::basis::spec;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
@@ -86,12 +87,18 @@ impl Removal<'_> {
 
     /// The place that has the copy of a job, as its attempts found out.
     fn copy_of(&self, job: &str, stored: &Stored) -> Result<Place, String> {
-        let placed = Agreed(&self.0.asking.this.reader()).placed(job);
+        let reader = self.0.asking.this.reader();
+        let placed = Agreed(&reader).placed(job);
         let into = placed.map_err(|error| error.to_string())?.into;
         let root = relay::root(&stored.new, into, false).filter(|root| root.is_known);
-        root.map(|root| root.place).ok_or_else(|| {
+        let place = root.map(|root| root.place).ok_or_else(|| {
             "this node does not know which directory has the copy, so nothing is removed at the source: end the destination with a slash, and submit the job again".to_owned()
-        })
+        })?;
+        // A node may have joined the site since the submission.
+        let site = stored.site(&reader, &place.site);
+        let site = site.map_err(|error| error.to_string())?;
+        site.as_ref().map_or(Ok(()), check_site)?;
+        Ok(place)
     }
 
     /// The first entry of a copy that is not as the manifest of this job has it.
@@ -320,12 +327,8 @@ impl Removal<'_> {
         }
         let all = [&removed.changed, &removed.few, &removed.failed];
         let examples = all.iter().flat_map(|named| &named.names);
-        leave(
-            finish,
-            &text,
-            removed.left(),
-            examples.map(|name| clip(name)).collect(),
-        );
+        let examples = examples.take(EXAMPLES_MAX).map(|name| clip(name));
+        leave(finish, &text, removed.left(), examples.collect());
     }
 
     /// Nothing more is removed, for this reason.

@@ -4,7 +4,7 @@
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, NewJob, Place, Relay};
-use godwit_state::{Agreed, Job, LEVEL_REMOVALS, Reader};
+use godwit_state::{Agreed, Job, LEVEL_REMOVALS, Reader, Site};
 
 use crate::basis::error::JobsError;
 
@@ -42,7 +42,25 @@ pub(crate) fn check(reader: &Reader, new: &NewJob) -> Result<(), JobsError> {
             "the cluster is at level {level} and takes such jobs from level {LEVEL_REMOVALS} on; update all nodes"
         ));
     }
+    let to = [&new.destination].into_iter().chain(&new.more_destinations);
+    for place in to.filter_map(|text| text.parse::<Place>().ok()) {
+        let site = reader.object::<Site>(&place.site)?;
+        if let Err(what) = site.as_ref().map_or(Ok(()), check_site) {
+            return refused(what);
+        }
+    }
     check_form(new, copies).or_else(refused)
+}
+
+/// Whether a copy at this site can count. Whichever of several independent nodes answers would speak for the copy of another one.
+pub(crate) fn check_site(site: &Site) -> Result<(), String> {
+    match site.independent().next() {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "site {} has independent nodes, and none of them proves a copy of another; name another destination",
+            site.name
+        )),
+    }
 }
 
 fn check_form(new: &NewJob, copies: u32) -> Result<(), String> {
@@ -175,6 +193,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_copy_at_a_site_of_independent_nodes_does_not_count() {
+        let node = |independent: bool| json!({"name": "b2", "addresses": ["b2:1"], "identity": "gw1-b", "independent": independent});
+        let site = |nodes: serde_json::Value| -> Site {
+            let site = json!({"name": "b", "addresses": ["b1:1"], "identity": "gw1-a", "comment": "", "nodes": nodes});
+            serde_json::from_value(site).expect("a site")
+        };
+        check_site(&site(json!([]))).expect("one node");
+        check_site(&site(json!([node(false)]))).expect("a cluster");
+        let why = check_site(&site(json!([node(true)]))).expect_err("refused");
+        assert!(why.starts_with("site b has independent nodes"), "{why}");
+    }
 
     #[test]
     fn a_job_that_could_not_prove_its_copies_is_refused() {

@@ -8,7 +8,7 @@ impl Workers {
     pub(crate) fn all(&self) -> Vec<(String, u64)> {
         let workers = self.lock();
         let all = workers.iter();
-        all.map(|(id, (worker, _))| (id.clone(), worker.epoch()))
+        all.map(|(id, (worker, ..))| (id.clone(), worker.epoch()))
             .collect()
     }
 
@@ -19,7 +19,7 @@ impl Workers {
 
     /// Makes the worker of a job end soon.
     pub(crate) fn stop(&self, id: &str) {
-        if let Some((worker, _)) = self.lock().get(id) {
+        if let Some((worker, ..)) = self.lock().get(id) {
             worker.stop();
         }
     }
