@@ -15,12 +15,12 @@ use crate::volume::{GetError, OpenError, get};
 /// Threads that read extents.
 const THREADS: usize = 4;
 
-/// The state of a volume, as its bytes say.
+/// The state of a volume according to its bytes.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// The superblock that counts.
+    /// The superblock in force.
     pub superblock: Superblock,
-    /// Whether each of the two superblocks is valid. A power cut may leave one that is not.
+    /// Whether each of the two superblocks is valid. A power cut may leave one superblock invalid.
     pub are_valid: [bool; 2],
     /// Whether a power cut tore the last frame. Its changes were not acknowledged.
     pub is_torn: bool,

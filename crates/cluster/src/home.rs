@@ -42,10 +42,10 @@ pub enum HomeError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error that the operating system returned.
         source: io::Error,
     },
-    /// The file does not have the form that this program writes.
+    /// The content of the file has a form that this program does not write.
     #[error("{path}: {what}; restore the file from a backup of the home")]
     Damaged {
         /// The file.

@@ -57,7 +57,7 @@ pub(crate) fn open(
     }
 }
 
-/// Limits the sources of a job before the right to each of them is looked up.
+/// Limits the number of a job's sources. Precedes the checks of rights, because each source needs one.
 pub(crate) fn check_count(request: &Open) -> Result<(), Denial> {
     let count = request.sources.len();
     if request.mandate.is_none() || count <= SOURCES_OF_JOB_MAX {

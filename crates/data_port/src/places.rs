@@ -116,7 +116,7 @@ pub(crate) struct TreeTarget {
     pub(crate) place: DestinationPlace,
     /// Owners and groups are applied by number, even if the peer does not request it.
     pub(crate) gives_owners: bool,
-    /// Decides when writes there must end.
+    /// Decides when writes at the destination must end.
     pub(crate) fence: Option<Arc<dyn Fence>>,
 }
 

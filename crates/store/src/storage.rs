@@ -124,8 +124,9 @@ pub trait Storage: Send + Sync {
     /// meanwhile, or does not fit into `buffer`.
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;
 
-    /// Reads a small file that a scan has found in the state `known`. Returns how many bytes of `buffer` it filled. A buffer with room for
-    /// one byte more than the file saves the call that finds the end of the file. Fails with `Changed` if the file is in another state.
+    /// Reads a small file if the file still has the state `known`, which a scan found. Returns how many bytes of
+    /// `buffer` the call filled. A buffer with room for one byte more than the file saves the call that finds the end of the file.
+    /// Fails with `Changed` if the file is in another state.
     fn read_known(
         &self,
         path: &RelPath,

@@ -137,7 +137,7 @@ pub(crate) struct Operator(pub(crate) Caller);
 /// A caller that may do everything.
 pub(crate) struct Admin(pub(crate) Caller);
 
-/// A caller that may change the own account: its password, sessions and tokens.
+/// A caller that may change its own account: password, sessions and tokens.
 pub(crate) struct Owner(pub(crate) Caller);
 
 macro_rules! extractor {
@@ -433,7 +433,7 @@ fn by_token(authorization: &[u8], app: &App) -> Result<Identified, ApiError> {
     bearer(secret, app).map(Identified::from)
 }
 
-/// The token of this secret, if it is good and no session. Blocks.
+/// The token of this secret, if the token is valid and not a session. Blocks.
 pub(crate) fn bearer(secret: &str, app: &App) -> Result<Standing, ApiError> {
     Ok(standing::of_secret(secret, Shown::Bearer, now(), app)??)
 }

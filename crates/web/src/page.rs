@@ -49,7 +49,7 @@ const OF_PROGRAMS: [&str; 6] = [
     "readyz",
 ];
 
-/// Answers what no route answers: files of the page, and the page itself at each of its addresses.
+/// Answers requests that match no route: with a file of the page, or with the page itself at each of its addresses.
 pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     let first = path.split('/').next().unwrap_or_default();

@@ -12,8 +12,9 @@ use crate::admission::{Admission, Bounds};
 use crate::caller::Peer;
 use crate::config::Patience;
 
-/// Connections of the network, and as many of this machine. A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, each with a head of
-/// 16 KiB and a body of 8 KiB at most. All strangers of the network together take about 100 MiB at most.
+/// Limits of connections from the network. Connections from this machine have the same limits separately.
+/// A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, each with a head of 16 KiB and a body of 8 KiB at most.
+/// All strangers of the network together take about 100 MiB at most.
 const BOUNDS: Bounds = Bounds {
     per_key: 32,
     per_known_key: 128,

@@ -49,7 +49,7 @@ fn each_direction_loses_its_share() {
         let link = WanLink::between(&left, &right, &options);
         let report = ping(&left, &["-c", "1000", "-i", "0.002", "-W", "1", RIGHT]);
         let [there, back] = link.finish();
-        // Five standard deviations of a binomial: 1000 packets at 10 %, the 900 left of them at 20 %.
+        // Five standard deviations of a binomial: of 1000 packets 10 % are lost, and of the 900 replies 20 %.
         assert!(there.of("lost").abs_diff(100) < 48, "{there:?}");
         assert!(back.of("lost").abs_diff(180) < 60, "{back:?}");
         let answered = received(&report);

@@ -88,7 +88,7 @@ pub enum Kind {
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Any text, taken as it is.
+    /// Any text, accepted unchanged.
     Text {
         /// Placeholder for a value.
         form: &'static str,

@@ -40,7 +40,7 @@ struct Loaded {
     bytes: usize,
 }
 
-/// One read of an extent, for all that wait for it.
+/// One read of an extent, for all readers that wait for the extent.
 struct Loading<'a> {
     loads: &'a Loads,
     ticket: Ticket,
@@ -51,9 +51,9 @@ struct Loading<'a> {
 /// The answer to a reader.
 enum Found<'a> {
     Here(Arc<Loaded>),
-    /// The reader is to load it.
+    /// The reader must load the extent.
     Load(Loading<'a>),
-    /// Another reader could not load it, or takes too long.
+    /// Another reader could not load the extent, or takes too long.
     Missed,
 }
 
@@ -153,7 +153,7 @@ impl Shared {
         true
     }
 
-    /// The extent that a find has returned.
+    /// The extent of a ticket that `find` returned.
     fn loaded(&self, ticket: Ticket, content: &Content) -> Option<Arc<Loaded>> {
         let mut loading = match self.loads.find(ticket) {
             Found::Load(loading) => loading,

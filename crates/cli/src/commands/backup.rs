@@ -38,13 +38,13 @@ const FILES: [&str; 6] = [
     "web/key.pem",
 ];
 
-/// The files with a secret; the state has secrets, too.
+/// The files that contain a secret. The state contains secrets, too.
 const SECRET: [&str; 2] = ["identity.pem", "web/key.pem"];
 
 /// Largest accepted size of these files: lists of grants with a margin.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Most directories of earlier files beside the present ones.
+/// Maximum number of directories with replaced files that are kept beside the present files.
 const KEPT_MAX: u32 = 1_000;
 
 /// The knowledge of a node, read with the rights of its user.

@@ -386,7 +386,7 @@ impl Reaching {
             let (outcomes, tls, identity) = (outcomes.clone(), self.tls.clone(), self.identity);
             let body = move || {
                 let dialled = dial_one(target, &tls, identity);
-                // The receiver waits for all.
+                // The receiver waits for the outcome of each address.
                 let _ = outcomes.send((number, dialled));
             };
             // An address that cannot be tried does not answer.

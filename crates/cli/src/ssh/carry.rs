@@ -71,8 +71,9 @@ pub(super) fn carry(options: &SshOptions) -> Result<(), Refusal> {
     ))
 }
 
-/// The command that takes the program. It has nothing of the user's. A cut connection looks like the end of the input, so the
-/// size is compared; the digest, where a tool for it is there. New files of earlier runs that were killed are removed.
+/// The shell script that receives the program on the remote machine. The script contains no text from the user.
+/// A cut connection looks like the end of the input, so the script compares the size.
+/// The script also compares the digest if the machine has `sha256sum`, and removes old partial files that killed runs left.
 fn script(bytes: u64, digest: &str, nonce: &str) -> String {
     let (directory, name) = CARRIED.rsplit_once('/').unwrap_or_default();
     let below = directory.trim_start_matches("~/");

@@ -26,7 +26,7 @@ enum Proof {
 
 use Proof::{Run, Test};
 
-/// The proof of each code. A new code needs an entry here.
+/// Returns the run or test that provokes `code`, or the reason why there is none. A new code needs an entry here.
 fn proof(code: FailureCode) -> Proof {
     const STORAGE: &str = "takes storage that lies: crates/engine/tests have one";
     const PEER: &str = "takes a peer that breaks the protocol: crates/engine/tests and the fuzz targets have such peers";

@@ -1,5 +1,5 @@
 //! Jobs that gather several sites into one directory, between nodes of the real binary: below their names, or merged by a rule.
-//! See `destinations` for the mirror image, and the tests of the state for what follows from a change.
+//! `destinations` tests jobs with several destinations. The tests of the state cover the consequences of a change.
 
 use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};

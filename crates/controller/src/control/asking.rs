@@ -69,7 +69,8 @@ impl Asking {
     }
 }
 
-/// Whether a node was not asked for access yet. It may be the only one that is left, and then everything waits for its answer.
+/// Whether a node was not asked for access yet. If this node is the only one that is left, everything waits
+/// for its answer.
 fn is_new(asked: &HashSet<String>, gates: &[Peer]) -> bool {
     gates.iter().any(|gate| !asked.contains(&gate.identity))
 }

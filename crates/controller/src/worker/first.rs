@@ -1,18 +1,18 @@
 //! Decides how long a node leaves items of a job of a family to the nodes that lease them first.
 //! Reads no clock and no state.
 //!
-//! An item that another node takes is read once more there. So an idle node waits a little for a node that is about to ask. It does not wait
-//! longer for a node that is busy with an earlier lease.
+//! A node reads an item once more if it takes the item from another node. So an idle node waits a little for a node that is about to ask.
+//! An idle node does not wait longer for a node that is busy with an earlier lease.
 
 use std::time::Duration;
 
-/// How long an idle node waits for others. Nodes join a job, and look for items, within less.
+/// How long an idle node waits for other nodes. Nodes need less time to join a job and to look for items.
 const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The patience of an idle node.
 #[derive(Default)]
 pub(super) struct OthersFirst {
-    /// When it first saw ready items, all of which are of others.
+    /// The time when the node first saw that all ready items belong to other nodes.
     since: Option<Duration>,
 }
 
@@ -22,7 +22,7 @@ impl OthersFirst {
         self.since = None;
     }
 
-    /// Whether the node leaves the ready items to others for now. `has_own`: some of them are its own.
+    /// Whether the node leaves the ready items to others for now. `has_own`: some ready items are the node's own.
     pub(super) fn waits(&mut self, now: Duration, has_own: bool) -> bool {
         if has_own {
             self.nothing();
@@ -44,9 +44,9 @@ mod tests {
         assert!(patience.waits(at(10), false));
         assert!(patience.waits(at(1_009), false));
         assert!(!patience.waits(at(1_010), false));
-        // After a lease of such items it goes on.
+        // After a lease of other nodes' items, the node does not wait again.
         assert!(!patience.waits(at(9_000), false));
-        // Own items come first again.
+        // A node that has own items does not wait; its next wait starts from zero.
         assert!(!patience.waits(at(9_100), true));
         assert!(patience.waits(at(9_200), false));
         assert!(!patience.waits(at(10_200), false));

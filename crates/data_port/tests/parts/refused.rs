@@ -72,7 +72,7 @@ fn parts_of_a_file_that_changed_or_went_fail_and_mix_nothing() {
     let codes: Vec<&str> = failures.iter().map(|(_, code)| code.as_str()).collect();
     assert_eq!(codes, ["changed", "changed", "changed", "not_found"]);
     assert!(!world.path("to/set/big").exists());
-    // Divided again, it arrives; the old parts do not matter.
+    // The file arrives after it is divided again; the old parts do no harm.
     let parts = world.bring("big", &[]);
     let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");

@@ -192,7 +192,7 @@ impl Core {
         }
     }
 
-    /// The amounts that the end may use now.
+    /// The resources that the seat's holder may use now.
     pub(super) fn share(&self, id: SeatId) -> Resources {
         self.seats
             .get(&id)

@@ -72,7 +72,7 @@ pub struct Sender {
     readers: Arc<Readers>,
     scan: Arc<Scan>,
     streams: Streams,
-    /// Threads of the scan and of the pace.
+    /// The threads that scan the sources and that adjust the pace.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 

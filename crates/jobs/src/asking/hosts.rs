@@ -1,4 +1,4 @@
-//! Owns the figures of this node's host, and those of the hosts at the other ends of its transfers, for which it asks.
+//! Owns the figures of this node's host, and asks for the figures of the hosts at the other ends of this node's transfers.
 //! Makes no decision, and keeps no figures of ended jobs: `history` does.
 
 use std::collections::BTreeMap;

@@ -173,7 +173,7 @@ pub(crate) fn renew(asking: &Asking, site: &Site) -> Result<(), Refusal> {
     nodes_of(asking, site, &peer(site), ANY_PLACE.as_bytes(), &|| true).map(drop)
 }
 
-/// The node that answered. If it does not serve the place, as with a mount that hangs, another node.
+/// The node that answered; or another node, if the first does not serve the place, for instance because a mount hangs.
 fn serving(node: Peer, nodes: &[Peer]) -> Peer {
     let serves = nodes.iter().any(|one| one.identity == node.identity);
     let other = nodes.first().filter(|_| !serves);

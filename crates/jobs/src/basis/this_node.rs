@@ -16,11 +16,11 @@ pub(crate) type Log = dyn Fn(&str) + Send + Sync;
 
 /// The node that this process is.
 pub(crate) struct ThisNode {
-    /// Its name in the state.
+    /// The node's name in the state.
     pub(crate) name: String,
-    /// The names of its exports.
+    /// The names of the node's exports.
     pub(crate) exports: Vec<String>,
-    /// The files in them.
+    /// The files in the exports.
     pub(crate) files: Arc<dyn ExportedFiles>,
     /// Log and samples of each job are kept in a directory below this one.
     pub(crate) directory: PathBuf,

@@ -1,5 +1,5 @@
-//! Keeps the access rules of the state in memory as grants, as new as the state is. Decides by them the rights of the node's users, here
-//! and at the sites that the node knows.
+//! Keeps the access rules of the state in memory as grants that are as new as the state. Decides by these grants the
+//! rights of the node's users, here and at the sites that the node knows.
 //! Does not decide for other nodes: on the data port the node itself asks.
 
 mod own;

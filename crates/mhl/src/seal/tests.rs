@@ -1,5 +1,5 @@
-//! Tests of sealing and of checks by what was sealed: generations, differences, histories below, damage.
-//! The judgement of another program is in `python/tests/test_ascmhl.py`.
+//! Tests of seals, and of checks against sealed digests: generations, differences, nested histories, damage.
+//! `python/tests/test_ascmhl.py` tests that another program and the command read the histories of each other.
 
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::sync::atomic::AtomicBool;

@@ -301,7 +301,7 @@ pub struct Opened {
     /// In a push, see [`Beacon`].
     #[prost(message, optional, tag = "13")]
     pub beacon: Option<Beacon>,
-    /// In a push that deletes: no beacon could be made, so nothing proves that the source is outside the destination.
+    /// True if a push that deletes could make no beacon. Then nothing proves that the source is outside the destination.
     #[prost(bool, tag = "14")]
     pub unproved: bool,
     /// Content that earlier runs of the transfer delivered, in bytes.

@@ -84,7 +84,7 @@ pub(super) fn admit<'a>(
     Some(Admitted(places))
 }
 
-/// Whether the end belongs to another process.
+/// Whether another process serves the endpoint.
 const fn is_elsewhere(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Remote(_) | Endpoint::Ssh(_))
 }

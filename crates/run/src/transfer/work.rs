@@ -18,7 +18,7 @@ use godwit_tree::WorkItem;
 
 use crate::reports::{code, locked, side};
 
-/// Refuses a member whose items are contradictory.
+/// Refuses items without a claim, and a member whose places, settings or items do not fit a claim.
 pub(crate) fn check(
     spec: &JobSpec,
     settings: &CpSettings,

@@ -80,7 +80,8 @@ pub(super) fn submit(
 }
 
 /// Whether a new job is a relay: it brings data from a complete child to another child of the same parent and owner, and has no place outside
-/// of theirs. That child waits, and for no other relay. A round brings data from a child that may still become complete.
+/// the places of these two. The other child waits, and waits for no other relay.
+/// A round brings data from a child that may still become complete.
 pub(super) fn is_relay(db: &Connection, new: &NewJob) -> Result<bool, Stop> {
     let Some(key) = key_of(new.idempotency_key.as_deref()) else {
         return Ok(false);
@@ -100,8 +101,8 @@ pub(super) fn is_relay(db: &Connection, new: &NewJob) -> Result<bool, Stop> {
         && is_below(&new.destination, &taker.destination))
 }
 
-/// Whether a node may cancel a job, or start it again, without its owner: it is a relay. One begins again only for a child that waits for no
-/// other relay.
+/// Whether a node may cancel a job, or start it again, without its owner: the job is a relay.
+/// A relay begins again only for a child that waits for no other relay.
 pub(super) fn is_steered(db: &Connection, job: &Job, op: &JobOp) -> Result<bool, Stop> {
     let Some(key) = key_of(job.idempotency_key.as_deref()) else {
         return Ok(false);

@@ -58,9 +58,8 @@ pub struct Hop {
     /// Amount that all runs before the latest one moved. The state sets this field.
     #[serde(default)]
     pub moved: Amount,
-    /// When the last complete run before the latest one was submitted. Every file that existed then has been passed on. The
-    /// state sets
-    /// this field.
+    /// The submission time of the last complete run that precedes the latest run. Every file that existed at this time has
+    /// been passed on. The state sets this field.
     #[serde(default, with = "millis::option")]
     pub clear: Option<Timestamp>,
 }

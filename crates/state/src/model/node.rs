@@ -125,8 +125,8 @@ pub struct Invite {
     /// [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Ids of the token that made the invitation, and of the token's parents; the invitation ends with each of them. Empty for a caller
-    /// without a token, and below [`LEVEL_INVITES`](super::LEVEL_INVITES).
+    /// Ids of the token that made the invitation, and of the token's parents. The invitation ends when any of these tokens ends.
+    /// Empty for a caller without a token, and below [`LEVEL_INVITES`](super::LEVEL_INVITES).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<String>,
 }

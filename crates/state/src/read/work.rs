@@ -136,7 +136,7 @@ impl Works<'_> {
 
     /// The unsettled items of the job's work, counted by kind and by holder. Reads all of them.
     ///
-    /// SQLite fails if a sum is too large, and two files may have 8 EiB each. So it adds the two halves of each number.
+    /// SQLite fails if a sum is too large, and two files may have 8 EiB each. So the query adds the two halves of each number separately.
     ///
     /// # Errors
     /// When the state cannot be read.

@@ -58,7 +58,7 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<FlowView, Failure> {
     };
     let mut hops: Vec<NewJob> = places.windows(2).filter_map(hop).collect();
     if let Some(first) = hops.first_mut() {
-        // Each later hop would take away the files that the hop before compares with.
+        // A later hop would remove the files with which the preceding hop compares its source.
         first.remove_source_after = submit::number(matches, "remove-source-after")?;
     }
     for word in texts(matches, "hop")? {

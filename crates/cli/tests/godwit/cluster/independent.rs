@@ -21,7 +21,7 @@ fn independent(number: usize) -> Site {
     site
 }
 
-/// Names the nodes as one site, once each of them has let the nodes of this site in.
+/// Grants the nodes of `site` access to each node of `there`, then names the nodes of `there` as one site.
 fn know(site: &Site, there: &Site) {
     for node in &there.nodes {
         for mate in &site.nodes {

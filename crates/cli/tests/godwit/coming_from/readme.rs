@@ -114,7 +114,7 @@ fn succeeds(rig: &Rig, home: &Path, line: &str) -> Outcome {
     outcome
 }
 
-/// A node and a client of each machine; our node may use the other one.
+/// Each machine has a node and a client; our node has access to the other node.
 #[test]
 fn the_first_site_does_what_it_says() {
     let (mut here, mut there) = (Rig::new(), Rig::new());

@@ -34,7 +34,7 @@ impl Observed {
         self.moved = sum.minus(self.earlier);
     }
 
-    /// Amount of earlier attempts: those that the state knows, or those that the destination found, if they are more. An attempt that a
+    /// Amount that earlier attempts moved: the larger of the state's amount and the amount found at the destination. An attempt that a
     /// crash ended did not report its last files.
     fn delivered_earlier(&mut self, found: Amount) -> Moved {
         let known = self.earlier;

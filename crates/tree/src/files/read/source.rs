@@ -57,7 +57,7 @@ impl TreeRoot {
     }
 }
 
-/// A root, or the reason why the argument cannot be read: its entry fails with that fault.
+/// A root; or, if the argument cannot be read, the fault with which the argument's entry fails.
 pub type FoundRoot = Result<TreeRoot, Fault>;
 
 /// The fault of a root at which the storage failed.

@@ -57,7 +57,7 @@ impl Cables {
     /// Makes two namespaces and joins them.
     ///
     /// # Errors
-    /// The user may not make namespaces, or the kernel has no such devices.
+    /// The user lacks the right to make namespaces, or the kernel has no `veth` devices.
     pub(super) fn join(spec: &CableSpec) -> anyhow::Result<Self> {
         let mut cables = Self {
             ends: Ends::name()?,
